@@ -1,0 +1,69 @@
+// Package lab is an inference engine that serves for real and can leak for real.
+//
+// A prefill node and a decode node each own a pool of KV pages that are never
+// cleared; a router takes requests and hands them to both. What a node may do
+// with a page is decided by the pure state machine in handoff; a fault removes
+// a check or an ordering there and never copies text.
+package lab
+
+import "context"
+
+// Backend is the engine as its HTTP API sees it.
+type Backend interface {
+	// Submit starts a request. Events end with exactly one Done or Error, then
+	// the channel is closed. Cancelling ctx frees everything that the request holds.
+	Submit(ctx context.Context, r Request) <-chan Event
+	// State describes the engine: limits, pools, how full they are.
+	State() State
+}
+
+// Request is a tokenized prompt with its sampling parameters.
+type Request struct {
+	Tenant      string
+	Tokens      []byte // one byte a token, chat template applied
+	MaxTokens   int    // longest answer, tokens, at least 1
+	Temperature float64
+	Seed        uint64
+	Stop        []string
+}
+
+// Event is one step of an answer.
+type Event struct {
+	Token byte   // a generated token, if Done and Error are nil
+	Done  *Done  // the last event of a served request
+	Error *Error // the last event of a refused or failed one
+}
+
+// Done ends a served request.
+type Done struct {
+	Finish           string // "stop" or "length"
+	PromptTokens     int
+	CompletionTokens int
+	CachedTokens     int
+}
+
+// Error ends a request that was refused or failed, with the status and words
+// that the API gives to the client.
+type Error struct {
+	Status  int
+	Type    string
+	Message string
+}
+
+// State is what the engine says about itself.
+type State struct {
+	Model           string
+	Version         string
+	Context         int // tokens
+	MaxInput        int // longest prompt that admission lets through, plus one: n >= MaxInput is refused
+	PageSize        int // tokens
+	PrefillPool     int // tokens
+	DecodePool      int // tokens
+	PrefillUsed     int // tokens in pages that are owned
+	DecodeUsed      int
+	Running         int // requests being decoded
+	Waiting         int // requests in any queue
+	Faults          []string
+	Defences        []string
+	FailedTransfers int64 // handoffs that did not end in a commit
+}

@@ -1,0 +1,48 @@
+package wire
+
+// Purpose says what an exchange is for within its protocol.
+type Purpose string
+
+// The purposes of an exchange.
+const (
+	Plant     Purpose = "plant"     // puts canaries where a leak would find them
+	Churn     Purpose = "churn"     // moves pages between other exchanges
+	Unrelated Purpose = "unrelated" // asks for something that has nothing to do with a plant
+	Size      Purpose = "size"      // finds a limit, or learns how many tokens a byte makes
+	Under     Purpose = "under"     // just under a limit: the control arm of Over
+	Over      Purpose = "over"      // just over a limit
+)
+
+// Exchange is one request and its answer, with what was known when it was
+// sent. Oracles judge it without knowing how it was sent.
+type Exchange struct {
+	Seq      int     `json:"seq"` // order of sending within the run, from 0
+	ID       uint64  `json:"id"`  // canary id: whatever this exchange plants carries it
+	Protocol string  `json:"protocol"`
+	Purpose  Purpose `json:"purpose"`
+	Label    string  `json:"label,omitempty"` // where in the protocol, for people: "pool+1"
+	Tenant   string  `json:"tenant"`
+	Tail     string  `json:"tail,omitempty"` // name of the eliciting tail
+
+	Limit      int   `json:"limit,omitempty"` // the limit it straddles, tokens; 0 for none
+	SentTokens int   `json:"sent_tokens"`     // length of the prompt as counted or estimated
+	SentExact  bool  `json:"sent_exact"`      // SentTokens was counted by the target's own tokenizer
+	SentBytes  int64 `json:"sent_bytes"`
+	MaxTokens  int   `json:"max_tokens"`
+
+	// Nonces stand in the prompt at its start, middle and end; an entry is
+	// empty where the prompt has none. Asked is the index of the one that the
+	// tail asks for, -1 for none.
+	Nonces [3]string `json:"nonces"`
+	Asked  int       `json:"asked"`
+	// Token is the short canary that the prompt carries, empty for none.
+	Token string `json:"token,omitempty"`
+
+	Answer *Answer `json:"answer"`
+}
+
+// Overlaps reports whether two exchanges were under way at the same time.
+func (e *Exchange) Overlaps(o *Exchange) bool {
+	return e.Answer != nil && o.Answer != nil &&
+		e.Answer.Start.Before(o.Answer.End) && o.Answer.Start.Before(e.Answer.End)
+}
