@@ -1,0 +1,6 @@
+package main
+
+import "github.com/alecthomas/kong"
+
+// helpVars are the tables that help texts name.
+func helpVars() kong.Vars { return kong.Vars{} }

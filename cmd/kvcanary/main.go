@@ -1,0 +1,131 @@
+// Command kvcanary finds answers of an inference engine that carry other
+// customers' prompts.
+//
+// One file a command: flags in, exit code out, no logic. Results go to
+// standard output, everything else to standard error, and no output format
+// changes the exit code.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+)
+
+// Exit codes, the same for every command.
+const (
+	exitClean        = 0 // clean, or done
+	exitFound        = 1 // a leak, a violation, a failed check
+	exitUsage        = 2 // wrong flags or configuration
+	exitInconclusive = 3 // coverage not reached
+	exitUnreachable  = 4 // the target or a file could not be reached or read
+)
+
+// cli is the command line. Names and flags are a contract: add, never rename.
+type cli struct {
+	Demo    demoCmd    `cmd:"" help:"Play the incident on this machine: the leak, the script that misses it, the proof, the fix."`
+	Run     runCmd     `cmd:"" help:"Probe an endpoint for answers that carry other requests' text."`
+	Matrix  matrixCmd  `cmd:"" help:"Measure how often each protocol finds each fault of the lab."`
+	Lab     labCmd     `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
+	Scan    scanCmd    `cmd:"" help:"Find your canaries in files or standard input."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+
+	LabNode labNodeCmd `cmd:"" hidden:"" help:"One node of a lab; started by lab."`
+}
+
+// session is what a command may touch of the world outside.
+type session struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	getenv func(string) string
+	tty    bool // stderr is a terminal: progress and colour are welcome
+}
+
+// exitError carries an exit code with the line that explains it. A nil err
+// exits without a word, for commands that have already said all.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+func usageErrorf(format string, args ...any) error {
+	return exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func unreachable(err error) error { return exitError{exitUnreachable, err} }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once, whatever it is doing.
+	context.AfterFunc(ctx, stop)
+	s := &session{
+		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		tty: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
+	}
+	os.Exit(run(s, os.Args[1:]))
+}
+
+// run parses args and runs the command they name.
+func run(s *session, args []string) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("kvcanary"),
+		kong.Description("Can one customer's prompt surface in another customer's answer? kvcanary finds out."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(s.stdout, s.stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.Bind(s),
+		kong.Vars(helpVars()),
+	)
+	if err != nil {
+		panic("kvcanary: internal error: command line: " + err.Error())
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 { // --help has been shown
+		return exited
+	}
+	if err != nil {
+		return report(s, exitError{exitUsage, fmt.Errorf("%w (see kvcanary --help)", err)})
+	}
+	return report(s, k.Run())
+}
+
+// report prints err as one line and returns the exit code that it carries.
+func report(s *session, err error) int {
+	if err == nil {
+		return exitClean
+	}
+	code := exitUsage
+	var e exitError
+	if errors.As(err, &e) {
+		code = e.code
+		if e.err == nil {
+			return code
+		}
+	}
+	fmt.Fprintf(s.stderr, "kvcanary: %v\n", err)
+	return code
+}

@@ -1,0 +1,118 @@
+// Package layout holds the test of who may import whom.
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kvcanary/kvcanary/"
+
+// mayImport lists, for each package, the packages of this module that its
+// non-test code may import. A pattern ending in /... covers a tree. A package
+// without a row may not exist.
+var mayImport = map[string][]string{
+	"canary":             {},
+	"pagetag":            {},
+	"internal/stats":     {},
+	"internal/wire":      {},
+	"internal/engine":    {},
+	"internal/layout":    {},
+	"internal/probe":     {"canary", "internal/stats", "internal/wire"},
+	"internal/oracle":    {"canary", "internal/stats", "internal/wire"},
+	"internal/receipt":   {},
+	"internal/campaign":  {"canary", "internal/probe", "internal/oracle", "internal/wire", "internal/stats", "internal/receipt"},
+	"internal/preflight": {"internal/engine"},
+	"internal/report":    {"canary", "internal/campaign", "internal/oracle", "internal/wire"},
+	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
+	"internal/explore":   {"internal/lab/handoff"},
+	// The lab must not know what a canary is.
+	"internal/lab":         {"pagetag", "internal/lab/..."},
+	"internal/lab/model":   {"pagetag"},
+	"internal/lab/handoff": {"pagetag"},
+	"internal/lab/node":    {"pagetag", "internal/lab/model", "internal/lab/handoff"},
+	"internal/lab/api":     {"internal/lab", "internal/lab/model"},
+	// Trials of the instrument against the lab: the one place outside cmd that sees both.
+	"internal/matrix": {"canary", "internal/..."},
+	"cmd/kvcanary":    {"canary", "pagetag", "internal/..."},
+}
+
+func TestImportsFollowTheDesign(t *testing.T) {
+	packages := goList(t)
+	if len(packages) < 5 {
+		t.Fatalf("go list found %d packages of this module; the check would be empty", len(packages))
+	}
+	for _, p := range packages {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, known := mayImport[name]
+		if !known {
+			t.Errorf("%s has no row in mayImport: say what it may import", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			in, ours := strings.CutPrefix(imported, module)
+			if ours && !slices.ContainsFunc(allowed, func(pattern string) bool { return matches(pattern, in) }) {
+				t.Errorf("%s imports %s, which the design does not allow", name, in)
+			}
+		}
+	}
+}
+
+func TestPatternsMatchWholePathElements(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"canary", "canary", true},
+		{"canary", "canary/x", false},
+		{"internal/...", "internal/lab/model", true},
+		{"internal/lab/...", "internal/lab", true},
+		{"internal/lab/...", "internal/labour", false},
+	} {
+		if got := matches(c.pattern, c.name); got != c.want {
+			t.Errorf("matches(%q, %q) = %v, want %v", c.pattern, c.name, got, c.want)
+		}
+	}
+}
+
+func matches(pattern, name string) bool {
+	tree, isTree := strings.CutSuffix(pattern, "/...")
+	if !isTree {
+		return pattern == name
+	}
+	return name == tree || strings.HasPrefix(name, tree+"/")
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func goList(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", path.Join(module, "..."))
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
