@@ -1,0 +1,135 @@
+package handoff
+
+import "fmt"
+
+// Room names one request inside the engine. Rooms are never used twice; 0 is none.
+type Room uint64
+
+// Role is a party of the handoff.
+type Role uint8
+
+// The roles. Self is the node that a machine runs in: actions for it are work.
+const (
+	Nobody Role = iota
+	ToClient
+	ToRouter
+	ToPrefill
+	ToDecode
+	Self
+)
+
+var roleNames = [...]string{"nobody", "client", "router", "prefill", "decode", "self"}
+
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return fmt.Sprintf("role(%d)", uint8(r))
+}
+
+// Kind is what an event says.
+type Kind uint8
+
+// The kinds of event, with the fields that each one uses beside Room.
+const (
+	None Kind = iota
+
+	// From the client to the router.
+	Open   // Tokens, MaxNew, Clamp: a prompt arrives
+	Cancel // the client is gone
+
+	// From the router to the nodes.
+	Submit // Tokens, MaxNew: a request to serve
+	Abort  // let go of the request
+
+	// Between prefill and decode.
+	Hello    // Tokens: prefill has let the prompt in
+	Gone     // prefill has let go of a room that it said Hello for
+	Reserved // Pages: where the prompt's KV goes, in order
+	Page     // Index, From, To: page Index of the prompt, from a prefill page to a decode page
+	Meta     // Token, Stop, Sent, Prompt: all pages are sent
+	Ack      // the transfer has ended well
+
+	// From the nodes through the router to the client.
+	Token   // Token
+	Done    // Finish, Prompt, Made
+	Refused // Refusal
+
+	// Work for the node itself.
+	Zero   // To: clear this page
+	Run    // Tokens, Placeholder: compute the KV of the prompt
+	Halt   // stop computing and drop pages not yet sent
+	Write  // Index, To: store the page that came with the Page event
+	Step   // Pos, Token: store the token at slot Pos and compute the next
+	Forget // nothing of the room is held here any more
+
+	// What came of the work.
+	Ran     // Token, Stop: the prompt's first answer token
+	Stepped // Token, Stop: the next one
+)
+
+var kindNames = [...]string{
+	"None", "Open", "Cancel", "Submit", "Abort", "Hello", "Gone", "Reserved", "Page", "Meta", "Ack",
+	"Token", "Done", "Refused", "Zero", "Run", "Halt", "Write", "Step", "Forget", "Ran", "Stepped",
+}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Valid reports whether k is one of the kinds.
+func (k Kind) Valid() bool { return k > None && int(k) < len(kindNames) }
+
+// Finish says why an answer ended.
+type Finish uint8
+
+// The ways an answer ends.
+const (
+	Unfinished Finish = iota
+	Stopped           // the model ended it
+	Length            // it is as long as was asked for
+)
+
+func (f Finish) String() string { return [...]string{"", "stop", "length"}[f] }
+
+// Valid reports whether f is one of the ways.
+func (f Finish) Valid() bool { return f <= Length }
+
+// Event is one thing that happens. Which fields are used depends on the kind;
+// the others are zero. Lengths and positions are in tokens, pages are page
+// numbers in the pool of the node that they belong to.
+type Event struct {
+	Kind Kind
+	Room Room
+
+	Tokens int // length of the prompt
+	MaxNew int // longest answer
+	Sent   int // tokens whose KV was sent
+	Prompt int // length of the prompt as the answer's usage reports it
+	Made   int // tokens of the answer
+	Pos    int // slot of a token in its sequence
+	Index  int // which page of the prompt
+
+	From, To int32   // page in the prefill pool, page in the decode pool
+	Pages    []int32 // decode pages, owned by the receiver of the event
+
+	Token       byte
+	Stop        bool // Token ends the answer and is not part of it
+	Placeholder bool // the prompt to compute is the single token 0
+	Clamp       bool // MaxNew was not asked for: shorten it to what fits
+	Finish      Finish
+	Refusal     Refusal
+}
+
+// Action is an event that a machine wants delivered to a role.
+type Action struct {
+	To Role
+	Event
+}
+
+func broken(format string, args ...any) {
+	panic("kvcanary: internal error: " + fmt.Sprintf(format, args...))
+}
