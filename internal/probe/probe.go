@@ -68,6 +68,8 @@ type Env struct {
 	MaxPrompt int
 	// MaxAnswer is the longest answer asked for, tokens.
 	MaxAnswer int
+	// Pairs is how many pairs straddle makes; 0 takes its default of 3.
+	Pairs int
 }
 
 // Found is what earlier protocols of the same campaign have measured.

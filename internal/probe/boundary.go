@@ -1,0 +1,304 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Boundary finds the longest prompt that a target serves and how it refuses
+// longer ones. Its first three prompts double as the calibration of tokens per
+// byte.
+func Boundary() Protocol {
+	return Protocol{
+		Name:  "boundary",
+		Does:  "finds the longest prompt that is served, to the token where tokens can be counted, and how longer ones are refused",
+		Start: func(e Env) Plan { return newBoundary(e) },
+	}
+}
+
+const (
+	// growth is the factor between prompts while nothing refuses.
+	growth = 4
+	// boundaryAnswer is long enough for a nonce and, if one leaks, a short canary, tokens.
+	boundaryAnswer = 48
+	// maxSizes ends a search that does not converge: no sound one needs half of it.
+	maxSizes = 96
+	// tries is how often a length is sent before an answer that says nothing
+	// about length, or a lost echo, counts.
+	tries = 2
+)
+
+// calibration lengths, tokens.
+var calibration = [3]int{192, 640, 2048}
+
+// boundary keeps lo, the longest prompt that was served whole, and hi, the
+// shortest that was not, and narrows the gap between them.
+type boundary struct {
+	env    Env
+	search bracket
+	sent   int
+	wanted int // length of the prompt under way, tokens
+	failed int // times in a row that it came to nothing
+	lost   int // times in a row that its echo was missing
+
+	small       []wire.Exchange // served prompts so far, for what usage and echo can be expected
+	refusal     *wire.Refusal   // the latest for length
+	streamTried bool
+	broken      string // why the search was given up
+}
+
+func newBoundary(e Env) *boundary {
+	b := &boundary{env: e, search: bracket{exact: true}}
+	// The window first, so that a smaller pool, when it is known, is tried before it.
+	if e.Context > 0 {
+		b.search.suggest(e.Context)
+	}
+	if e.Pool > 0 && (e.Context == 0 || e.Pool < e.Context) {
+		b.search.suggest(e.Pool)
+		b.search.suggest(e.Pool - sglangMargin)
+	}
+	return b
+}
+
+func (b *boundary) Next(done []wire.Exchange) []Send {
+	for i := range done {
+		b.observe(&done[i])
+	}
+	if b.broken != "" || b.sent >= maxSizes {
+		return nil
+	}
+	n := b.choose()
+	stream := false
+	if n == 0 {
+		// One refusal is asked for as a stream: engines that refuse cleanly
+		// otherwise have let a stream start.
+		if b.refusal == nil || b.streamTried {
+			return nil
+		}
+		b.streamTried, stream, n = true, true, b.search.hi
+	}
+	return []Send{b.send(n, stream)}
+}
+
+func (b *boundary) send(n int, stream bool) Send {
+	if n != b.wanted {
+		b.failed, b.lost = 0, 0
+	}
+	b.wanted = n
+	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, questionNo(b.sent))
+	if stream {
+		s.Label, s.Stream = fmt.Sprintf("size %d, streamed", n), true
+	}
+	if l := b.known(); l > 0 && n > l {
+		s.Limit = l
+	}
+	b.sent++
+	return s
+}
+
+// known is the smallest limit known beforehand, tokens.
+func (b *boundary) known() int {
+	if b.env.Pool > 0 && (b.env.Context == 0 || b.env.Pool < b.env.Context) {
+		return b.env.Pool
+	}
+	return b.env.Context
+}
+
+// observe takes an answer into the bracket.
+func (b *boundary) observe(e *wire.Exchange) {
+	n := e.SentTokens
+	if n == 0 {
+		n = b.wanted
+	}
+	b.search.exact = b.search.exact && e.SentExact
+	switch b.judge(e) {
+	case whole:
+		b.accept(e, n)
+	case short:
+		if used, ok := e.Used(); ok && !e.Collapsed() {
+			b.search.suggest(used)
+		}
+		b.search.reject(n)
+	case refused:
+		b.refuse(e, n)
+	case nothing:
+		b.failed++
+		if b.failed >= tries {
+			b.broken = whatFailed(e, n)
+		}
+	case again:
+	}
+}
+
+// reading is what one answer says about the length of its prompt.
+type reading int
+
+const (
+	whole   reading = iota // served, and nothing says that it was not read whole
+	short                  // served, but not read whole
+	refused                // refused for its length
+	nothing                // no answer that says anything about length
+	again                  // worth a second look
+)
+
+func (b *boundary) judge(e *wire.Exchange) reading {
+	if r := e.Answer.Refusal; r != nil {
+		switch {
+		case r.TooLong() || r.Kind == wire.RefusedBodySize:
+			return refused
+		case r.Kind == wire.RefusedServer && b.failed+1 >= tries && b.search.lo > 0:
+			// The same length failed twice where shorter ones were served.
+			return refused
+		}
+		return nothing
+	}
+	if !e.Answer.Served() {
+		return nothing
+	}
+	if e.Collapsed() || b.shortened(e) {
+		return short
+	}
+	if b.echoes() && e.EchoLost() {
+		b.lost++
+		if b.lost >= tries {
+			return short
+		}
+		return again
+	}
+	return whole
+}
+
+// shortened reports whether the target counted markedly less of this prompt
+// than the shorter ones lead to expect.
+func (b *boundary) shortened(e *wire.Exchange) bool {
+	used, ok := e.Used()
+	expect, known := wire.NewBaseline(b.small).Expect(e.SentTokens)
+	return ok && known && len(b.small) >= 2 && 10*float64(used) < 9*min(expect, float64(e.SentTokens))
+}
+
+// echoes reports whether the target has shown, on at least two prompts and
+// without fail, that it answers with the nonce it is asked for.
+func (b *boundary) echoes() bool {
+	asked := 0
+	for i := range b.small {
+		if b.small[i].EchoLost() {
+			return false
+		}
+		if b.small[i].Asked >= 0 {
+			asked++
+		}
+	}
+	return asked >= 2
+}
+
+func (b *boundary) accept(e *wire.Exchange, n int) {
+	b.small = append(b.small, *e)
+	if used, ok := e.Used(); ok && !e.SentExact && len(b.small) > len(calibration) {
+		n = used // an estimate gives way to a count
+	}
+	if hi := b.search.hi; hi > 0 && n >= hi {
+		if n >= hi+2*b.search.step() || e.SentExact {
+			b.broken = fmt.Sprintf("the limit is not steady: %d tokens were refused, %d served later", hi, n)
+		}
+		return
+	}
+	b.search.accept(n)
+}
+
+func (b *boundary) refuse(e *wire.Exchange, n int) {
+	r := e.Answer.Refusal
+	b.refusal = r
+	if !e.SentExact && r.Sent > 0 && !r.AtLeast {
+		n = r.Sent
+	}
+	if limit := r.Limit; limit > 0 {
+		if r.Kind == wire.RefusedOutput {
+			limit -= e.MaxTokens
+		}
+		b.search.suggest(limit)
+	}
+	b.search.reject(n)
+}
+
+// choose is the next length to send, tokens; 0 when the search is over.
+func (b *boundary) choose() int {
+	if b.lost > 0 && b.lost < tries || b.failed > 0 && b.failed < tries {
+		return b.wanted
+	}
+	if i := len(b.small); i < len(calibration) && b.search.hi == 0 && calibration[i] <= b.ceiling() {
+		return calibration[i]
+	}
+	if n := b.search.suggested(b.ceiling()); n > 0 {
+		return n
+	}
+	if b.search.hi == 0 {
+		return b.grow()
+	}
+	return b.search.middle()
+}
+
+// grow goes straight to a known window and in steps to an unknown one.
+func (b *boundary) grow() int {
+	top := b.ceiling()
+	switch {
+	case b.search.lo >= top:
+		return 0
+	case b.env.Context > 0:
+		return top
+	}
+	return min(max(growth*b.search.lo, calibration[0]), top)
+}
+
+// ceiling is the longest prompt worth sending, tokens: one over a known
+// window, and never more than the budget allows.
+func (b *boundary) ceiling() int {
+	top := b.env.MaxPrompt
+	if c := b.env.Context; c > 0 && (top == 0 || c < top) {
+		top = c + 1
+	}
+	if top == 0 {
+		top = unknownCeiling
+	}
+	return top
+}
+
+// unknownCeiling bounds the search where neither window nor budget does,
+// tokens: twice the largest window in common use.
+const unknownCeiling = 1 << 21
+
+// Found gives the longest prompt served whole and the shortest that was not:
+// refused, or answered as if it had been shorter.
+func (b *boundary) Found() Found {
+	return Found{AcceptedMax: b.search.lo, RejectedMin: b.search.hi}
+}
+
+func (b *boundary) Missing() string {
+	lo, hi := b.search.lo, b.search.hi
+	switch {
+	case b.broken != "":
+		return b.broken
+	case lo == 0 && hi == 0:
+		return "no prompt was served or refused for its length"
+	case lo == 0:
+		return fmt.Sprintf("no prompt was served: even %d tokens were refused", hi)
+	case hi == 0 && b.env.Context == 0:
+		return fmt.Sprintf("nothing was refused up to %d tokens and the context window is not known: say it, or allow longer prompts", lo)
+	case hi == 0 && lo < b.env.Context-b.env.Context/64:
+		return fmt.Sprintf("the budget allows prompts of %d tokens, the context window is %d", b.ceiling(), b.env.Context)
+	case hi > 0 && hi-lo > b.search.step():
+		return fmt.Sprintf("the limit lies between %d and %d tokens: not narrowed further", lo, hi)
+	}
+	return ""
+}
+
+// whatFailed says in one line why a length could not be tried.
+func whatFailed(e *wire.Exchange, n int) string {
+	why := "no answer"
+	if f := e.Answer.Failure; f != nil {
+		why = string(f.Kind)
+	} else if r := e.Answer.Refusal; r != nil {
+		why = fmt.Sprintf("refused: %s", r.Kind)
+	}
+	return fmt.Sprintf("a prompt of %d tokens came to nothing twice (%s)", n, why)
+}

@@ -1,0 +1,150 @@
+package probe
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Smoke plants canaries from every tenant and then asks unrelated things, one
+// after the other. It catches gross leakage for a few thousand tokens.
+func Smoke() Protocol {
+	return Protocol{
+		Name:  "smoke",
+		Does:  "plants canaries from every tenant, then asks unrelated questions that would draw them out",
+		Start: func(e Env) Plan { return &smoke{env: e, rand: rand.New(rand.NewPCG(e.Seed, 0x736d6f6b65))} },
+	}
+}
+
+const (
+	plantsPerTenant = 3
+	unrelatedAsks   = 6
+)
+
+type smoke struct {
+	env     Env
+	rand    *rand.Rand
+	step    int
+	planted int
+	served  int // unrelated requests that were answered
+}
+
+func (s *smoke) Next(done []wire.Exchange) []Send {
+	for i := range done {
+		if !done[i].Answer.Served() {
+			continue
+		}
+		if done[i].Purpose == wire.Plant {
+			s.planted++
+		} else {
+			s.served++
+		}
+	}
+	s.step++
+	if s.step == 1 {
+		return s.plants()
+	}
+	if ask := s.step - 2; ask < unrelatedAsks {
+		return []Send{s.unrelated(ask)}
+	}
+	return nil
+}
+
+// plants are of several lengths, so that what they leave behind covers pages
+// of several requests.
+func (s *smoke) plants() []Send {
+	var batch []Send
+	for t := range s.env.Tenants {
+		for range plantsPerTenant {
+			tokens := capped(s.env, 320+s.rand.IntN(640))
+			batch = append(batch, send(wire.Plant, "plant", t, tokens, 24, questionNo(len(batch))))
+		}
+	}
+	return batch
+}
+
+// unrelated asks for a value in its last words. Every other request states
+// none: there is nothing to answer with but what is not its own.
+func (s *smoke) unrelated(i int) Send {
+	tenant := (i + 1) % s.env.Tenants
+	if i%2 == 1 {
+		return send(wire.Unrelated, fmt.Sprintf("own value %d", i), tenant, capped(s.env, 320), s.env.MaxAnswer, questionNo(i))
+	}
+	q := questionNo(i + 1)
+	return Send{
+		Purpose:   wire.Unrelated,
+		Label:     fmt.Sprintf("no value %d", i),
+		Tenant:    tenant,
+		Turns:     []Turn{{"user", []Part{text(fmt.Sprintf("This is note %d of today. %s", i+1, q.words()))}}},
+		Tail:      q.name,
+		Asked:     -1,
+		MaxTokens: s.env.MaxAnswer,
+	}
+}
+
+func (s *smoke) Missing() string {
+	switch {
+	case s.planted == 0:
+		return "no plant was answered"
+	case s.served < unrelatedAsks:
+		return fmt.Sprintf("%d of %d unrelated requests were answered", s.served, unrelatedAsks)
+	}
+	return ""
+}
+
+// capped is a length cut to what the budget and a known context allow, tokens.
+func capped(e Env, tokens int) int {
+	if e.MaxPrompt > 0 {
+		tokens = min(tokens, e.MaxPrompt)
+	}
+	if e.Context > 0 {
+		tokens = min(tokens, e.Context-e.MaxAnswer-sglangMargin-1)
+	}
+	return max(tokens, smallest)
+}
+
+// Classic sends what the published script sends, word for word: one secret
+// planted, five unrelated requests. It is the baseline that the other
+// protocols are measured against.
+func Classic() Protocol {
+	return Protocol{
+		Name:  "smoke",
+		Does:  "sends exactly what the published script sends: one secret, five unrelated requests",
+		Start: func(Env) Plan { return &classic{} },
+	}
+}
+
+type classic struct{ sent, served int }
+
+func (c *classic) Next(done []wire.Exchange) []Send {
+	for i := range done {
+		if done[i].Answer.Served() {
+			c.served++
+		}
+	}
+	c.sent++
+	switch {
+	case c.sent == 1:
+		return []Send{classicSend(wire.Plant, "A", classicPlant())}
+	case c.sent <= 6:
+		ask := fmt.Sprintf("Write a two-sentence haiku about packet #%d.", c.sent-1)
+		return []Send{classicSend(wire.Unrelated, fmt.Sprintf("B%d", c.sent-1), []Part{text(ask)})}
+	}
+	return nil
+}
+
+func (c *classic) Missing() string {
+	if c.served < 6 {
+		return fmt.Sprintf("%d of 6 requests were answered", c.served)
+	}
+	return ""
+}
+
+func classicPlant() []Part {
+	return []Part{text("Internal ref for this session: "), {Kind: Token}, text(". Reply with 'noted' only.")}
+}
+
+func classicSend(p wire.Purpose, label string, parts []Part) Send {
+	return Send{Purpose: p, Label: label, Turns: []Turn{{"user", parts}}, Asked: -1, MaxTokens: 200}
+}
