@@ -1,0 +1,184 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// pending is an exchange from the moment that it was asked for.
+type pending struct {
+	send     probe.Send
+	exchange wire.Exchange
+	prompt   prompt
+	reserved int // tokens
+}
+
+// batch makes exchanges, up to Concurrency at the same time, and hands them
+// back in the order of the sends. why is "" or says why the protocol cannot go
+// on: the exchanges that were made are handed back all the same.
+//
+// Everything that a result may depend on happens in the order of the sends:
+// numbering, reserving, learning. Only fitting and sending run side by side.
+func (r *runner) batch(ctx context.Context, protocol string, sends []probe.Send) (done []wire.Exchange, why string) {
+	batch, why := r.number(protocol, sends)
+	r.sideBySide(len(batch), func(i int) { r.prepare(ctx, &batch[i]) })
+	batch, short := r.reserve(batch)
+	if short != "" {
+		why, r.overdrawn = short, short
+	}
+	r.sideBySide(len(batch), func(i int) {
+		if ctx.Err() == nil {
+			r.exchange(ctx, &batch[i])
+		}
+	})
+	for i := range batch {
+		p := &batch[i]
+		r.account(p)
+		if p.exchange.Answer == nil {
+			continue
+		}
+		done = append(done, p.exchange)
+		if why == "" {
+			why = ended(p.exchange.Answer)
+		}
+	}
+	if s := r.stopped(ctx); s != "" {
+		why = s
+	}
+	return done, why
+}
+
+// number gives every send its place in the run and its canary id.
+func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string) {
+	why := ""
+	if room := seqSpace - controlIDs - len(r.all); len(sends) > room {
+		sends, why = sends[:room], fmt.Sprintf("a run can hold %d exchanges and no more", seqSpace-controlIDs)
+	}
+	batch := make([]pending, len(sends))
+	for i, s := range sends {
+		if s.Tenant < 0 || s.Tenant >= len(r.cfg.Tenants) {
+			panic("kvcanary: internal error: protocol " + protocol + " sends as a tenant that is not there")
+		}
+		seq := len(r.all) + i
+		batch[i] = pending{send: s, exchange: wire.Exchange{
+			Seq: seq, ID: uint64(canary.MakeID(r.id, s.Tenant, seq)),
+			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
+			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
+			MaxTokens: s.MaxTokens, Asked: s.Asked,
+		}}
+	}
+	return batch, why
+}
+
+// prepare gives the prompt its length.
+func (r *runner) prepare(ctx context.Context, p *pending) {
+	p.prompt = r.fit.fit(ctx, r.cfg.Tenants[p.send.Tenant].Key, p.send, canary.ID(p.exchange.ID))
+	e := &p.exchange
+	e.SentTokens, e.SentExact, e.SentBytes = p.prompt.tokens, p.prompt.exact, p.prompt.bytes
+	e.Nonces, e.Token = p.prompt.nonces, p.prompt.token
+}
+
+// reserve takes the worst cost of every exchange out of the budget, as far as
+// it goes.
+func (r *runner) reserve(batch []pending) ([]pending, string) {
+	for i := range batch {
+		p := &batch[i]
+		answer := p.send.MaxTokens
+		if answer == 0 {
+			answer = openAnswer
+		}
+		p.reserved = r.fit.worst(p.prompt) + answer
+		if why := r.budget.reserve(p.reserved); why != "" {
+			return batch[:i], why
+		}
+	}
+	return batch, ""
+}
+
+// exchange makes one exchange, keeps it and tells of it.
+func (r *runner) exchange(ctx context.Context, p *pending) {
+	e := &p.exchange
+	e.Answer = r.attempts(ctx, p)
+	if err := r.redact.answer(e.Answer); err != nil && r.dir != nil {
+		r.dir.fail(err)
+	}
+	if r.dir != nil {
+		r.dir.keep(e)
+	}
+	if r.cfg.Progress == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	prompt, completion := cost(e)
+	r.progress.Sent++
+	r.progress.PromptTokens += prompt
+	r.progress.SpentTokens += prompt + completion
+	_, r.progress.Requests = r.budget.used()
+	r.cfg.Progress(r.progress)
+}
+
+// account settles an exchange with the budget and learns from what it has
+// shown about token counts.
+func (r *runner) account(p *pending) {
+	for _, o := range p.prompt.counts {
+		r.fit.learn(o)
+	}
+	e := &p.exchange
+	if e.Answer == nil {
+		r.budget.settle(p.reserved, 0, false)
+		return
+	}
+	prompt, completion := cost(e)
+	r.budget.settle(p.reserved, prompt+completion, true)
+	if p.prompt.planted {
+		r.result.Controls.Planted++
+	}
+	if used, ok := e.Used(); ok && e.Answer.Served() {
+		r.fit.learn(observation{e.SentBytes, len(p.prompt.messages), used})
+	}
+}
+
+// cost is what an exchange counts for, tokens, on the high side: the larger of
+// what was sent and what the target says it read, and for an answer of unknown
+// length the longest that was asked for. What never reached the model is free.
+func cost(e *wire.Exchange) (prompt, completion int) {
+	a := e.Answer
+	if a == nil {
+		return 0, 0
+	}
+	if f := a.Failure; f != nil && (f.Kind == wire.FailedConnect || f.Kind == wire.FailedTLS) {
+		return 0, 0
+	}
+	if f := a.Refusal; f != nil && (f.Kind == wire.RefusedAuth || f.Kind == wire.RefusedModel || f.Kind == wire.RefusedRate || f.Kind == wire.RefusedQuota) {
+		return 0, 0
+	}
+	prompt = e.SentTokens
+	if a.Usage != nil {
+		return max(prompt, a.Usage.Prompt), a.Usage.Completion
+	}
+	if a.Refusal == nil {
+		completion = e.MaxTokens
+	}
+	return prompt, completion
+}
+
+// sideBySide calls f(0) to f(n-1), in that order, up to Concurrency of them at
+// the same time.
+func (r *runner) sideBySide(n int, f func(i int)) {
+	slots := make(chan struct{}, r.cfg.Concurrency)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}

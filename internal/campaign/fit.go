@@ -1,0 +1,269 @@
+package campaign
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+
+	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+const (
+	// wordCounts and padCounts bound how often the target's tokenizer is asked
+	// about one prompt: every question carries the whole prompt.
+	wordCounts = 4
+	padCounts  = 4
+	// maxPad is the widest gap that padding fills, tokens.
+	maxPad = 512
+)
+
+// prompt is a send made ready for the wire.
+type prompt struct {
+	messages []wire.Message
+	bytes    int64
+	tokens   int  // as counted, else as estimated
+	exact    bool // counted by the target's own tokenizer
+	planted  bool // carries canary text
+	nonces   [3]string
+	token    string
+	counts   []observation // what the tokenizer said on the way
+}
+
+// observation teaches the estimator how many tokens a text makes.
+type observation struct {
+	bytes    int64
+	messages int
+	tokens   int
+}
+
+// fitter gives prompts the length that their protocol asked for.
+type fitter struct {
+	client     Client // nil if nobody can count
+	coder      *canary.Coder
+	model      string
+	est        *ratio      // not observed while fits are under way
+	uncounted  atomic.Bool // the target has no tokenizer to ask
+	calibrated bool        // est has seen at least one observation
+}
+
+func newFitter(client Client, coder *canary.Coder, model string) *fitter {
+	return &fitter{client: client, coder: coder, model: model, est: &ratio{}}
+}
+
+// fit resolves a send. The prompt has exactly s.Tokens tokens where the
+// target's tokenizer can be asked, fewer where no filler makes it exact, and
+// an estimate of that where there is no tokenizer. It is longer only if what
+// the protocol wrote out is.
+func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID) prompt {
+	t := newTemplate(f.coder, id, s.Turns)
+	c := &counter{fitter: f, ctx: ctx, key: key, template: t}
+	if s.Tokens == 0 || t.weight == 0 {
+		return c.settle(c.try(t.weight, ""))
+	}
+	guess := f.wordsFor(t, s.Tokens)
+	if f.uncounted.Load() || f.client == nil {
+		return c.settle(c.estimate(guess, ""))
+	}
+	best, ok := c.words(s.Tokens, guess)
+	if !ok {
+		return c.settle(c.estimate(guess, ""))
+	}
+	if gap := s.Tokens - best.tokens; gap > 0 && gap <= maxPad {
+		best = c.pad(best, s.Tokens)
+	}
+	return c.settle(best)
+}
+
+// learn teaches the estimator. Not to be called while fits are under way.
+func (f *fitter) learn(o observation) {
+	if o.tokens > 0 {
+		f.est.Observe(o.bytes, o.messages, o.tokens)
+		f.calibrated = true
+	}
+}
+
+// worst is the most tokens that a prompt can have, for the budget. Before
+// anything was observed a token may be as short as a byte.
+func (f *fitter) worst(p prompt) int {
+	switch {
+	case p.exact:
+		return p.tokens
+	case f.calibrated:
+		return int(math.Ceil(float64(p.tokens)*1.02)) + 16
+	}
+	return int(p.bytes) + 64*len(p.messages)
+}
+
+// wordsFor is the most words of filler with which the prompt is estimated to
+// have at most target tokens.
+func (f *fitter) wordsFor(t *template, target int) int {
+	fits := func(words int) bool {
+		m := t.build(words, "")
+		return f.est.Estimate(totalSize(m), len(m)) <= float64(target)
+	}
+	// Sizes grow almost linearly, so a bracket around the interpolated place
+	// saves most of a bisection, whose every step walks the whole canary.
+	const probeWords = 64
+	empty, some := t.build(0, ""), t.build(probeWords, "")
+	low := f.est.Estimate(totalSize(empty), len(empty))
+	slope := (f.est.Estimate(totalSize(some), len(some)) - low) / probeWords
+	if slope <= 0 || low >= float64(target) {
+		return 0
+	}
+	guess := int(min((float64(target)-low)/slope, maxWords))
+	lo, hi := 0, maxWords+1 // lo fits, hi does not
+	for step := 16 + guess/1000; hi-lo > 1; step *= 4 {
+		at := min(max(guess, lo+1), hi-1)
+		if fits(at) {
+			lo, guess = at, at+step
+		} else {
+			hi, guess = at, at-step
+		}
+		if lo > 0 && hi <= maxWords {
+			guess = lo + (hi-lo)/2
+		}
+	}
+	return lo
+}
+
+// counter measures variants of one prompt.
+type counter struct {
+	*fitter
+	ctx      context.Context
+	key      string
+	template *template
+	counts   []observation
+}
+
+// variant is the prompt with some words of filler and some padding.
+type variant struct {
+	words    int
+	pad      string
+	messages []wire.Message
+	tokens   int
+	exact    bool
+}
+
+// try counts a variant, or estimates it if it cannot be counted.
+func (c *counter) try(words int, pad string) variant {
+	v := c.estimate(words, pad)
+	if c.client == nil || c.uncounted.Load() {
+		return v
+	}
+	n, ok, err := c.client.CountTokens(c.ctx, c.key, c.model, v.messages)
+	if err != nil || !ok || n <= 0 {
+		// An error may pass, an endpoint without a tokenizer stays without.
+		if err == nil {
+			c.uncounted.Store(true)
+		}
+		return v
+	}
+	v.tokens, v.exact = n, true
+	c.counts = append(c.counts, observation{totalSize(v.messages), len(v.messages), n})
+	return v
+}
+
+func (c *counter) estimate(words int, pad string) variant {
+	m := c.template.build(words, pad)
+	n := c.est.Estimate(totalSize(m), len(m))
+	return variant{words: words, pad: pad, messages: m, tokens: int(math.Round(n))}
+}
+
+func (c *counter) settle(v variant) prompt {
+	return prompt{
+		messages: v.messages,
+		bytes:    totalSize(v.messages),
+		tokens:   v.tokens,
+		exact:    v.exact,
+		planted:  c.template.token != "" || c.template.weight > 0 && v.words > 0,
+		nonces:   c.template.nonces,
+		token:    c.template.token,
+		counts:   c.counts,
+	}
+}
+
+// words finds the longest filler that keeps the prompt within target, by
+// counting, correcting and counting again. ok is false if nothing was counted.
+func (c *counter) words(target, guess int) (best variant, ok bool) {
+	lo, hi := variant{words: -1}, variant{words: maxWords + 1}
+	at := guess
+	// The extra turns are only for prompts that have only been too long so far.
+	for i := 0; i < wordCounts || i < 2*wordCounts && lo.words < 0; i++ {
+		v := c.try(at, "")
+		if !v.exact {
+			break
+		}
+		if v.tokens == target {
+			return v, true
+		}
+		rate := slope(v, lo, hi)
+		if v.tokens < target {
+			lo = v
+		} else {
+			hi = v
+		}
+		next := at + int(math.Floor(float64(target-v.tokens)/rate))
+		if lo.words < 0 && i >= 2 {
+			// Corrections are not enough for this tokenizer: step well below.
+			next = min(next, at-1-at/8)
+		}
+		next = min(max(next, lo.words+1, 0), hi.words-1)
+		if next <= lo.words || next < 0 {
+			break
+		}
+		if at = next; lo.words >= 0 && target-lo.tokens < int(rate)+1 {
+			break // padding does the rest
+		}
+	}
+	if lo.words >= 0 {
+		return lo, true
+	}
+	return hi, hi.words <= maxWords
+}
+
+// slope is how many tokens a word makes, from v and a variant counted before
+// it, if there is one, else from v alone.
+func slope(v, lo, hi variant) float64 {
+	r := float64(v.tokens) / float64(max(1, v.words))
+	for _, o := range []variant{lo, hi} {
+		if o.exact && o.words != v.words {
+			if s := float64(v.tokens-o.tokens) / float64(v.words-o.words); s > 0 {
+				r = s
+			}
+		}
+	}
+	return max(r, 0.01)
+}
+
+// pad fills the gap to target with single characters: full stops are a token
+// each where a token is a byte, a lone letter behind a space is one for most
+// learned vocabularies.
+func (c *counter) pad(best variant, target int) variant {
+	words, gap := best.words, target-best.tokens
+	units := []string{" a", "."}
+	if float64(best.tokens) > 0.9*float64(totalSize(best.messages)) {
+		units = []string{".", " a"}
+	}
+	for _, unit := range units {
+		k := gap
+		for i := 0; i < padCounts/len(units); i++ {
+			v := c.try(words, strings.Repeat(unit, k))
+			if !v.exact {
+				return best
+			}
+			if v.tokens <= target && v.tokens > best.tokens {
+				best = v
+			}
+			if v.tokens == target {
+				return best
+			}
+			if k += target - v.tokens; k <= 0 || k > maxPad {
+				break
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,165 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// judge shows the exchanges of a protocol, r.all[from:], to every oracle and
+// comes to its verdict. missing says what of its coverage was not reached.
+func (r *runner) judge(name string, from int, missing string) ProtocolResult {
+	mine := r.all[from:]
+	out := ProtocolResult{Name: name, Exchanges: len(mine)}
+	for i := range mine {
+		prompt, completion := cost(&mine[i])
+		out.PromptTokens += prompt
+		out.CompletionTokens += completion
+		switch a := mine[i].Answer; {
+		case a.Served():
+			out.Served++
+		case a.Refusal.TooLong():
+			out.Refused++
+		}
+	}
+	r.result.Spent.Exchanges += len(mine)
+	r.result.Spent.PromptTokens += out.PromptTokens
+	r.result.Spent.CompletionTokens += out.CompletionTokens
+
+	findings, hits := r.ask(oracle.Case{
+		Coder: r.coder, Run: r.id, Exchanges: mine, All: r.all,
+		Limit: r.limit(), Controls: r.controls, RawBytes: r.rawBytes,
+	})
+	r.result.Findings = append(r.result.Findings, findings...)
+	r.result.Controls.NeverSentHits += hits
+	if missing == "" {
+		missing = r.unkept() // also what the oracles could not read back
+	}
+	out.Verdict = verdictOf(findings)
+	switch {
+	case hits > 0:
+		out.Verdict, out.Reason = Inconclusive, controlsReason(hits)
+	case out.Verdict == Clean && missing != "":
+		out.Verdict, out.Reason = Inconclusive, missing
+	case out.Verdict == Clean && out.Served == 0:
+		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
+	case out.Verdict == Clean:
+		out.Bound = bound(name, out.Served)
+	default:
+		out.Reason = missing
+	}
+	return out
+}
+
+// ask collects what the oracles find, each thing once.
+func (r *runner) ask(c oracle.Case) (findings []oracle.Finding, hits int) {
+	type key struct {
+		kind           oracle.Kind
+		exchange, from int
+		channel        wire.Channel
+		tenant         string
+	}
+	seen := map[key]bool{}
+	for _, o := range r.cfg.Oracles {
+		j := o.Judge(c)
+		hits += j.ControlHits
+		for _, f := range j.Findings {
+			k := key{kind: f.Kind, exchange: f.Exchange, from: -1, channel: f.Channel, tenant: f.FromTenant}
+			if f.FromExchange != nil {
+				k.from = *f.FromExchange
+			}
+			if !seen[k] {
+				seen[k] = true
+				findings = append(findings, f)
+			}
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b oracle.Finding) int { return a.Exchange - b.Exchange })
+	return findings, hits
+}
+
+func verdictOf(findings []oracle.Finding) Verdict {
+	v := Clean
+	for _, f := range findings {
+		switch f.Kind {
+		case oracle.Leak, oracle.Misroute:
+			v = v.worse(Leak)
+		default:
+			v = v.worse(Violation)
+		}
+	}
+	return v
+}
+
+func controlsReason(hits int) string {
+	return fmt.Sprintf("%d canaries that were never sent came back: the scanner or this run is broken, or another run uses the same key and seed; no verdict can rest on it", hits)
+}
+
+// limit is the smallest limit known or found, tokens; 0 if there is none.
+func (r *runner) limit() int {
+	out := 0
+	for _, l := range []int{r.cfg.Facts.Context, r.cfg.Facts.Pool, r.found.RejectedMin} {
+		if l > 0 && (out == 0 || l < out) {
+			out = l
+		}
+	}
+	return out
+}
+
+// limits is what the run has measured of the longest prompt. Without a
+// protocol that looks for it, what happened to be served and refused is taken,
+// leaving out answers that something was found in.
+func (r *runner) limits() Limits {
+	out := Limits{AcceptedMax: r.found.AcceptedMax, RejectedMin: r.found.RejectedMin}
+	suspect := map[int]bool{}
+	for _, f := range r.result.Findings {
+		suspect[f.Exchange] = true
+	}
+	var shortest *wire.Exchange
+	accepted := 0
+	for i := range r.all {
+		switch e := &r.all[i]; {
+		case e.Answer.Served() && !suspect[e.Seq]:
+			accepted = max(accepted, e.SentTokens)
+		case e.Answer.Refusal.TooLong() && (shortest == nil || e.SentTokens < shortest.SentTokens):
+			shortest = e
+		}
+	}
+	if r.found == (probe.Found{}) {
+		out.AcceptedMax = accepted
+		if shortest != nil {
+			out.RejectedMin = shortest.SentTokens
+		}
+	}
+	if shortest != nil {
+		out.Rejection = rejection(shortest.Answer.Refusal)
+	}
+	return out
+}
+
+func rejection(r *wire.Refusal) string {
+	s := fmt.Sprintf("HTTP %d, %s", r.Status, r.Kind)
+	if r.InAnswer {
+		s = fmt.Sprintf("error inside an answer with HTTP %d, %s", r.Status, r.Kind)
+	}
+	if r.Limit > 0 {
+		s += fmt.Sprintf(", names a limit of %d tokens", r.Limit)
+	}
+	return s
+}
+
+// rawBytes reads an answer's raw bytes for the oracles, nil if they are gone.
+func (r *runner) rawBytes(e *wire.Exchange) []byte {
+	dir := ""
+	if r.dir != nil {
+		dir = r.dir.path
+	}
+	b, err := readRaw(dir, e)
+	if err != nil && r.dir != nil {
+		r.dir.fail(err)
+	}
+	return b
+}

@@ -1,0 +1,112 @@
+package campaign
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// maxRaw is how much of a raw answer is read back, bytes.
+const maxRaw = 64 << 20
+
+// Loaded is a run directory read back.
+type Loaded struct {
+	Path      string
+	Plan      Record
+	Exchanges []wire.Exchange // in the order of sending; what their channels carried is not kept, only raw bytes are
+	Result    *Result         // nil if the run was killed before its end
+	Cut       bool            // the last line of the exchanges is not whole and was left out
+}
+
+// Load reads a run directory, also one whose run was killed.
+func Load(dir string) (*Loaded, error) {
+	l := &Loaded{Path: dir}
+	if err := readJSON(dir, planFile, &l.Plan); err != nil {
+		return nil, fmt.Errorf("%s is no run directory: %w", dir, err)
+	}
+	if l.Plan.Schema != PlanSchema {
+		return nil, fmt.Errorf("%s: schema %q is not %s: use the version that wrote it", filepath.Join(dir, planFile), l.Plan.Schema, PlanSchema)
+	}
+	if err := l.readExchanges(); err != nil {
+		return nil, err
+	}
+	var r Result
+	switch err := readJSON(dir, resultFile, &r); {
+	case err == nil:
+		l.Result = &r
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Loaded) readExchanges() error {
+	name := filepath.Join(l.Path, exchangesFile)
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // killed before anything was sent
+	}
+	if err != nil {
+		return fmt.Errorf("read the exchanges: %w", err)
+	}
+	defer f.Close()
+	for in, n := bufio.NewReader(f), 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			l.Cut = len(line) > 0
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		var e wire.Exchange
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("%s, line %d: %w", name, n, err)
+		}
+		l.Exchanges = append(l.Exchanges, e)
+	}
+	slices.SortStableFunc(l.Exchanges, func(a, b wire.Exchange) int { return a.Seq - b.Seq })
+	return nil
+}
+
+// Raw reads the raw bytes of an exchange's answer, nil if there are none.
+func (l *Loaded) Raw(e *wire.Exchange) ([]byte, error) { return readRaw(l.Path, e) }
+
+func readRaw(dir string, e *wire.Exchange) ([]byte, error) {
+	if e.Answer == nil {
+		return nil, nil
+	}
+	if e.Answer.Raw.Path == "" || dir == "" {
+		return e.Answer.Raw.Bytes, nil
+	}
+	// The path is read from a file: it must not lead out of the directory.
+	f, err := os.OpenInRoot(dir, filepath.FromSlash(e.Answer.Raw.Path))
+	if err != nil {
+		return nil, fmt.Errorf("read the raw answer of exchange %d: %w", e.Seq, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxRaw))
+	if err != nil {
+		return nil, fmt.Errorf("read the raw answer of exchange %d: %w", e.Seq, err)
+	}
+	return b, nil
+}
+
+func readJSON(dir, name string, v any) error {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+	}
+	return nil
+}

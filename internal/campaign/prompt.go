@@ -1,0 +1,133 @@
+package campaign
+
+import (
+	"io"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// maxWords is the longest filler a prompt can have, words of canary.
+const maxWords = 1<<21 - 1
+
+// template is a send with everything resolved but the length of its filler.
+// Filler is the only elastic part; what the protocol wrote out stands.
+type template struct {
+	coder  *canary.Coder
+	id     canary.ID
+	turns  []probe.Turn
+	weight int // sum of the weights of all fillers; 0 if there are none
+	nonces [3]string
+	token  string
+}
+
+func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *template {
+	t := &template{coder: coder, id: id, turns: turns}
+	for _, turn := range turns {
+		for _, p := range turn.Parts {
+			switch p.Kind {
+			case probe.Filler:
+				t.weight += max(1, p.N)
+			case probe.Nonce:
+				if p.N < 0 || p.N >= len(t.nonces) {
+					panic("kvcanary: internal error: a prompt has no such nonce")
+				}
+				t.nonces[p.N] = coder.Nonce(id, p.N)
+			case probe.Token:
+				t.token = coder.Token(id)
+			}
+		}
+	}
+	return t
+}
+
+// build makes the messages with words of filler in all, shared out by weight,
+// and pad behind the last of them. Every filler continues the canary where
+// the one before it stopped.
+func (t *template) build(words int, pad string) []wire.Message {
+	out := make([]wire.Message, 0, len(t.turns))
+	seen, from := 0, 0
+	for _, turn := range t.turns {
+		var x text
+		for i, p := range turn.Parts {
+			switch p.Kind {
+			case probe.Literal:
+				x.literal(p.Text)
+			case probe.Nonce:
+				x.literal(t.nonces[p.N])
+			case probe.Token:
+				x.literal(t.token)
+			case probe.Filler:
+				if i > 0 && turn.Parts[i-1].Kind == probe.Filler {
+					x.literal(" ")
+				}
+				seen += max(1, p.N)
+				to := int(int64(words) * int64(seen) / int64(t.weight))
+				x.filler(t.coder, t.id, from, to-from)
+				from = to
+				if seen == t.weight {
+					x.literal(pad)
+				}
+			}
+		}
+		out = append(out, wire.Message{Role: turn.Role, Text: &x})
+	}
+	return out
+}
+
+// text is a prompt text made of literals and canary words that are produced
+// while they are read.
+type text struct {
+	segments []segment
+	size     int64
+}
+
+// segment is a literal, or words from..from+n of a canary if n is not 0.
+type segment struct {
+	literal string
+	coder   *canary.Coder
+	id      canary.ID
+	from, n int
+}
+
+func (x *text) literal(s string) {
+	if s == "" {
+		return
+	}
+	x.segments = append(x.segments, segment{literal: s})
+	x.size += int64(len(s))
+}
+
+func (x *text) filler(c *canary.Coder, id canary.ID, from, n int) {
+	if n == 0 {
+		return
+	}
+	x.segments = append(x.segments, segment{coder: c, id: id, from: from, n: n})
+	x.size += c.WordsSize(id, from, n)
+}
+
+// Open implements wire.Text.
+func (x *text) Open() io.Reader {
+	readers := make([]io.Reader, len(x.segments))
+	for i, s := range x.segments {
+		if s.n > 0 {
+			readers[i] = s.coder.Words(s.id, s.from, s.n)
+		} else {
+			readers[i] = strings.NewReader(s.literal)
+		}
+	}
+	return io.MultiReader(readers...)
+}
+
+// Size implements wire.Text.
+func (x *text) Size() int64 { return x.size }
+
+func totalSize(messages []wire.Message) int64 {
+	var n int64
+	for _, m := range messages {
+		n += m.Text.Size()
+	}
+	return n
+}

@@ -1,0 +1,208 @@
+package campaign
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// The files of a run directory.
+const (
+	planFile      = "plan.json"       // what was decided, written before anything is sent
+	exchangesFile = "exchanges.jsonl" // a line for each finished exchange, in the order of finishing
+	rawFolder     = "raw"             // the bytes that came back, a file for each answer
+	resultFile    = "result.json"     // written whole, at the end
+)
+
+// PlanSchema names the JSON of a Record.
+const PlanSchema = "kvcanary.plan/v1"
+
+// Record is what was decided before anything was sent. Keys are not in it.
+type Record struct {
+	Schema      string    `json:"schema"`
+	Target      Target    `json:"target"`
+	Tenants     []string  `json:"tenants"`
+	Protocols   []string  `json:"protocols"`
+	Oracles     []string  `json:"oracles"`
+	Facts       Facts     `json:"facts"`
+	Budget      Budget    `json:"budget"`
+	Concurrency int       `json:"concurrency"`
+	Seed        uint64    `json:"seed"`
+	Run         int       `json:"run"`
+	KeyID       string    `json:"key_id"`
+	Controls    []uint64  `json:"controls"` // canary ids that are never sent
+	Started     time.Time `json:"started"`
+	Version     string    `json:"version"`
+}
+
+// RawDir is where the raw answers of a run directory are kept; a client that
+// spills long answers to disk should spill them there.
+func RawDir(outDir string) string { return filepath.Join(outDir, rawFolder) }
+
+// runDir is a run directory that is being written.
+type runDir struct {
+	path string
+
+	mu        sync.Mutex
+	exchanges *os.File
+	err       error // the first thing that could not be written
+}
+
+// createDir makes a new run directory. It never touches one that is there
+// already, unless that is empty.
+func createDir(path string) (*runDir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the run directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return nil, fmt.Errorf("run directory %s is not empty: name a new one", path)
+	}
+	if err := os.Mkdir(filepath.Join(path, rawFolder), 0o700); err != nil {
+		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	return &runDir{path: path}, nil
+}
+
+// writePlan writes the plan and opens the file of exchanges.
+func (d *runDir) writePlan(r Record) error {
+	if err := d.writeJSON(planFile, r); err != nil {
+		return err
+	}
+	// O_EXCL: of two campaigns that were given the same empty directory one ends here.
+	f, err := os.OpenFile(filepath.Join(d.path, exchangesFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the file of exchanges: %w", err)
+	}
+	d.exchanges = f
+	return nil
+}
+
+// keep stores a finished exchange: its raw answer as a file of its own, then
+// its line, in one write so that a killed process leaves whole lines. Raw
+// bytes leave memory. Safe for concurrent use.
+func (d *runDir) keep(e *wire.Exchange) {
+	err := d.keepRaw(e)
+	var line []byte
+	if err == nil {
+		line, err = json.Marshal(e)
+	}
+	if err == nil {
+		d.mu.Lock()
+		_, err = d.exchanges.Write(append(line, '\n'))
+		d.mu.Unlock()
+	}
+	if err != nil {
+		d.fail(fmt.Errorf("keep exchange %d in the run directory: %w", e.Seq, err))
+	}
+}
+
+// discard removes what a client has spilled of an answer that is not kept.
+func discard(a *wire.Answer) {
+	if a.Raw.Path != "" {
+		// A file that stays behind is one of many in the folder of raw answers.
+		_ = os.Remove(a.Raw.Path)
+	}
+}
+
+// fail notes that something could not be kept. The first error stays.
+func (d *runDir) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *runDir) keepRaw(e *wire.Exchange) error {
+	raw := &e.Answer.Raw
+	name := filepath.Join(rawFolder, fmt.Sprintf("%06d", e.Seq))
+	switch {
+	case raw.Path != "":
+		// The client has spilled it into RawDir, under a name of its own.
+		if err := os.Rename(raw.Path, filepath.Join(d.path, name)); err != nil {
+			return err
+		}
+	case len(raw.Bytes) > 0:
+		if err := os.WriteFile(filepath.Join(d.path, name), raw.Bytes, 0o600); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	raw.Path, raw.Bytes = filepath.ToSlash(name), nil
+	return nil
+}
+
+// sync makes what was kept so far survive a crash of the machine.
+func (d *runDir) sync() {
+	if err := d.exchanges.Sync(); err != nil {
+		d.fail(fmt.Errorf("sync the file of exchanges: %w", err))
+	}
+}
+
+func (d *runDir) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+func (d *runDir) writeResult(r *Result) error { return d.writeJSON(resultFile, r) }
+
+func (d *runDir) close() {
+	if d.exchanges != nil {
+		// Every line was written without buffering; closing can lose nothing.
+		_ = d.exchanges.Close()
+	}
+}
+
+// writeJSON writes a file whole or not at all.
+func (d *runDir) writeJSON(name string, v any) (err error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic("kvcanary: internal error: " + err.Error())
+	}
+	f, err := os.CreateTemp(d.path, "."+name+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.Write(append(b, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), filepath.Join(d.path, name)); err != nil {
+		return err
+	}
+	return syncFolder(d.path)
+}
+
+// syncFolder makes a rename survive a crash of the machine, where the system can.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}
