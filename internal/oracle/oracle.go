@@ -55,12 +55,20 @@ type Case struct {
 	Coder     *canary.Coder
 	Run       int             // run part of the canary ids of this run
 	Exchanges []wire.Exchange // of the protocol under judgement
-	All       []wire.Exchange // of the run so far, to name where a canary came from
+	All       []wire.Exchange // of the run so far, Exchanges among them, to name where a canary came from
 	Limit     int             // smallest limit known or found, tokens; 0 if none
 	// Controls are ids that were minted and never sent.
 	Controls []canary.ID
 	// RawBytes gives the raw bytes of an answer, bounded; nil if not kept.
 	RawBytes func(*wire.Exchange) []byte
+}
+
+// run is every exchange known: All, or Exchanges where All was left out.
+func (c Case) run() []wire.Exchange {
+	if len(c.All) == 0 {
+		return c.Exchanges
+	}
+	return c.All
 }
 
 // Judgement is what one oracle found. ControlHits counts controls that came

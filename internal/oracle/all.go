@@ -1,0 +1,11 @@
+package oracle
+
+// All lists the oracles: proof first, then what rests on accounting.
+func All() []Oracle {
+	return []Oracle{
+		{"leak", "finds canary text of one exchange in the answer to another", judgeLeak},
+		{"misroute", "finds the nonce of one exchange in the answer to another", judgeMisroute},
+		{"fail_open", "finds prompts over the limit that were answered as if they were served", judgeFailOpen},
+		{"truncation", "finds prompts that were shortened without a word", judgeTruncation},
+	}
+}

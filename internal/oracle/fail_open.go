@@ -1,0 +1,135 @@
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// judgeFailOpen finds prompts that were answered although they cannot have
+// been read. It needs nobody else's text: a prompt of which the target itself
+// counted next to nothing is proof from a single request; a prompt over the
+// limit is held against the control arm just under it.
+func judgeFailOpen(c Case) Judgement {
+	var j Judgement
+	line := wire.NewBaseline(c.run())
+	proven := provenLimit(c.run())
+	controls := controlArm(c.Exchanges)
+	for i := range c.Exchanges {
+		e := &c.Exchanges[i]
+		if !e.Answer.Served() {
+			continue
+		}
+		why := collapsed(e, line)
+		if limit := overLimit(e, proven); why == "" && limit > 0 {
+			why = unread(e, limit, controls)
+		}
+		if why == "" {
+			continue
+		}
+		j.Findings = append(j.Findings, Finding{
+			Kind:     FailOpen,
+			Protocol: e.Protocol,
+			Exchange: e.Seq,
+			Tenant:   e.Tenant,
+			Explain:  why,
+		})
+	}
+	return j
+}
+
+// collapsed says that the target counted next to nothing of a long prompt and
+// answered it all the same. Where its counts mean nothing for short prompts
+// either, they prove nothing.
+func collapsed(e *wire.Exchange, line wire.Baseline) string {
+	if !e.Collapsed() {
+		return ""
+	}
+	if _, ok := line.Expect(e.SentTokens); !ok && line.Known() {
+		return ""
+	}
+	used, _ := e.Used()
+	return fmt.Sprintf("a prompt of %d tokens%s was answered with status %d although the target counted only %d of them: it was not read, and what was read in its place is not known",
+		e.SentTokens, beyond(e), e.Answer.Status, used)
+}
+
+// beyond names the limit that a prompt is over, if it is over one.
+func beyond(e *wire.Exchange) string {
+	if e.Limit > 0 && e.SentTokens > e.Limit {
+		return fmt.Sprintf(", over the limit of %d,", e.Limit)
+	}
+	return ""
+}
+
+// unread says that a prompt over the limit was answered with nothing of its own.
+func unread(e *wire.Exchange, limit int, controls arm) string {
+	if silent(e) {
+		return fmt.Sprintf("a prompt of %d tokens, over the limit of %d, ended with status %d, finish %q and no text: it was neither refused nor served",
+			e.SentTokens, limit, e.Answer.Status, e.Answer.Finish)
+	}
+	if controls.echoed > 0 && controls.lost == 0 && e.EchoLost() {
+		return fmt.Sprintf("a prompt of %d tokens, over the limit of %d, was answered without the nonce that it asks for; %d of %d prompts just under the limit were answered with theirs",
+			e.SentTokens, limit, controls.echoed, controls.echoed+controls.lost)
+	}
+	return ""
+}
+
+// silent reports whether an answer ended for its length without a word.
+func silent(e *wire.Exchange) bool {
+	if e.Answer.Finish != "length" {
+		return false
+	}
+	for _, p := range e.Answer.Pieces {
+		if p.Channel != wire.Header && p.Text != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// arm counts how the prompts just under a limit were answered.
+type arm struct{ echoed, lost int }
+
+func controlArm(exchanges []wire.Exchange) arm {
+	var a arm
+	for i := range exchanges {
+		e := &exchanges[i]
+		switch {
+		case e.Purpose != wire.Under || !e.Answer.Served():
+		case e.Asked >= 0 && e.Echoes(e.Asked):
+			a.echoed++
+		case e.EchoLost():
+			a.lost++
+		}
+	}
+	return a
+}
+
+// overLimit returns the limit that a prompt is over, 0 for none. A prompt that
+// a protocol sends as over a limit may be a few tokens below its nominal
+// value: engines keep a margin.
+func overLimit(e *wire.Exchange, proven int) int {
+	switch {
+	case e.Limit > 0 && (e.SentTokens >= e.Limit || e.Purpose == wire.Over):
+		return e.Limit
+	case proven > 0 && e.SentTokens > proven:
+		return proven
+	}
+	return 0
+}
+
+// provenLimit is the smallest limit that the target itself has named when it
+// refused a prompt for its length, tokens; 0 for none.
+func provenLimit(exchanges []wire.Exchange) int {
+	limit := 0
+	for i := range exchanges {
+		if exchanges[i].Answer == nil {
+			continue
+		}
+		r := exchanges[i].Answer.Refusal
+		if r.TooLong() && r.Kind != wire.RefusedOutput && r.Limit > 0 && (limit == 0 || r.Limit < limit) {
+			limit = r.Limit
+		}
+	}
+	return limit
+}

@@ -1,0 +1,84 @@
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// judgeTruncation finds prompts that were answered from a part of them. What
+// the target counted is held against what it counted of short prompts, so a
+// target that counts wrongly by a constant or a factor is not blamed.
+func judgeTruncation(c Case) Judgement {
+	var j Judgement
+	line := wire.NewBaseline(c.run())
+	ends := endEchoes(c.run())
+	for i := range c.Exchanges {
+		e := &c.Exchanges[i]
+		if !e.Answer.Served() || e.Collapsed() {
+			continue
+		}
+		why := shortened(e, line)
+		if why == "" && ends > 0 {
+			why = headless(e, line, ends)
+		}
+		if why == "" {
+			continue
+		}
+		j.Findings = append(j.Findings, Finding{
+			Kind:     Truncation,
+			Protocol: e.Protocol,
+			Exchange: e.Seq,
+			Tenant:   e.Tenant,
+			Explain:  why,
+		})
+	}
+	return j
+}
+
+// shortened says that the target counted markedly less than it was sent.
+func shortened(e *wire.Exchange, line wire.Baseline) string {
+	used, expect, ok := counted(e, line)
+	if !ok || 10*used >= 9*e.SentTokens || 10*float64(used) >= 9*expect {
+		return ""
+	}
+	return fmt.Sprintf("a prompt of %d tokens was answered although the target counted only %d of them (%.0f expected from shorter prompts): the rest was dropped without a word",
+		e.SentTokens, used, expect)
+}
+
+// headless says that the start of a prompt is gone: its nonce is not echoed
+// where those at the end are, and the count is short by more than counting
+// errors explain.
+func headless(e *wire.Exchange, line wire.Baseline, ends int) string {
+	used, expect, ok := counted(e, line)
+	if e.Asked != 0 || !e.EchoLost() || !ok || expect-float64(used) <= max(32, 0.02*expect) {
+		return ""
+	}
+	return fmt.Sprintf("a prompt of %d tokens was answered without the nonce at its start, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: its start was dropped",
+		e.SentTokens, ends, used, expect)
+}
+
+// counted is what the target counted of a prompt and what shorter ones lead to
+// expect. Without short prompts to learn from, only a length counted by the
+// target itself can be held against it.
+func counted(e *wire.Exchange, line wire.Baseline) (used int, expect float64, ok bool) {
+	used, ok = e.Used()
+	if !ok || e.SentTokens == 0 {
+		return 0, 0, false
+	}
+	if expect, ok = line.Expect(e.SentTokens); ok {
+		return used, expect, true
+	}
+	return used, float64(e.SentTokens), e.SentExact && !line.Known()
+}
+
+// endEchoes counts the prompts whose last nonce was asked for and echoed.
+func endEchoes(exchanges []wire.Exchange) int {
+	n := 0
+	for i := range exchanges {
+		if e := &exchanges[i]; e.Asked == 2 && e.Echoes(2) {
+			n++
+		}
+	}
+	return n
+}
