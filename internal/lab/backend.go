@@ -66,4 +66,6 @@ type State struct {
 	Faults          []string
 	Defences        []string
 	FailedTransfers int64 // handoffs that did not end in a commit
+	// Broken says why the engine can serve nothing, for people; empty while it can.
+	Broken string
 }

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// text is a piece of prompt in JSON: a string, or a list of text parts. It is
+// decoded straight into bytes, so that a long prompt is held once.
+type text []byte
+
+// errContent is a content that is not text.
+var errContent = errors.New("content must be a string or a list of {\"type\":\"text\",\"text\":...} parts; this engine reads text only")
+
+// UnmarshalJSON implements [json.Unmarshaler]. null is no text.
+func (t *text) UnmarshalJSON(p []byte) error {
+	switch p[0] {
+	case '"':
+		*t = unquote(make([]byte, 0, len(p)), p)
+		return nil
+	case '[':
+		return t.parts(p)
+	case 'n':
+		*t = nil
+		return nil
+	}
+	return errContent
+}
+
+// parts decodes a list of text parts, joined without anything in between.
+func (t *text) parts(p []byte) error {
+	var parts []struct {
+		Type string  `json:"type"`
+		Text *phrase `json:"text"`
+	}
+	if err := json.Unmarshal(p, &parts); err != nil {
+		return errContent
+	}
+	*t = nil
+	for _, part := range parts {
+		if part.Type != "text" || part.Text == nil {
+			return errContent
+		}
+		*t = append(*t, *part.Text...)
+	}
+	return nil
+}
+
+// phrase is a JSON string as bytes.
+type phrase []byte
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *phrase) UnmarshalJSON(p []byte) error {
+	if p[0] != '"' {
+		return errContent
+	}
+	*s = unquote(make([]byte, 0, len(p)), p)
+	return nil
+}
+
+// unquote appends the text of a valid JSON string. What is no valid UTF-8, and
+// half a surrogate pair, becomes U+FFFD, as in encoding/json.
+func unquote(dst, quoted []byte) []byte {
+	p := quoted[1 : len(quoted)-1]
+	for len(p) > 0 {
+		plain := bytes.IndexByte(p, '\\')
+		if plain < 0 {
+			return appendValid(dst, p)
+		}
+		dst = appendValid(dst, p[:plain])
+		p = p[plain+1:]
+		if p[0] != 'u' {
+			dst = append(dst, unescape(p[0]))
+			p = p[1:]
+			continue
+		}
+		r := hex4(p[1:])
+		p = p[5:]
+		if utf16.IsSurrogate(r) {
+			pair := rune(utf8.RuneError)
+			if len(p) >= 6 && p[0] == '\\' && p[1] == 'u' {
+				pair = utf16.DecodeRune(r, hex4(p[2:]))
+			}
+			if pair != utf8.RuneError {
+				p = p[6:]
+			}
+			r = pair
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+	return dst
+}
+
+func appendValid(dst, p []byte) []byte {
+	if utf8.Valid(p) {
+		return append(dst, p...)
+	}
+	for len(p) > 0 {
+		r, n := utf8.DecodeRune(p)
+		dst = utf8.AppendRune(dst, r)
+		p = p[n:]
+	}
+	return dst
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c // a quote, a slash or a backslash
+}
+
+func hex4(p []byte) rune {
+	n, err := strconv.ParseUint(string(p[:4]), 16, 16)
+	if err != nil {
+		panic("kvcanary: internal error: api: a string that encoding/json took as valid has a bad \\u escape")
+	}
+	return rune(n)
+}
