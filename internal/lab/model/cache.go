@@ -84,15 +84,19 @@ func (c *Cache) key1(page []byte, i int) *[key1Bytes]byte {
 	return (*[key1Bytes]byte)(page[i*key1Bytes:])
 }
 
-func (c *Cache) val1(page []byte, i int) *[val1Bytes]byte {
-	return (*[val1Bytes]byte)(page[c.pageSize*key1Bytes+i*val1Bytes:])
+func (c *Cache) val1(page []byte, i int) *code {
+	return (*code)(page[c.pageSize*key1Bytes+i*val1Bytes:])
 }
 
-// keys2 gives the codes k tokens back of all slots of a page, k from 0 for one back.
-func (c *Cache) keys2(page []byte, k int) []byte {
-	start := c.pageSize * (key1Bytes + val1Bytes + k*codeDims)
-	return page[start : start+c.pageSize*codeDims]
+// keys2 gives the layer-2 keys of a page: for k = 0..7, the codes k+1 tokens back of all
+// slots. Slot i's is at k*depthBytes + i*codeDims.
+func (c *Cache) keys2(page []byte) []byte {
+	start := c.pageSize * (key1Bytes + val1Bytes)
+	return page[start : start+c.pageSize*key2Bytes]
 }
+
+// depthBytes is the length of the layer-2 keys of one depth in a page.
+func (c *Cache) depthBytes() int { return c.pageSize * codeDims }
 
 func (c *Cache) val2(page []byte, i int) *[val2Bytes]byte {
 	return (*[val2Bytes]byte)(page[c.pageSize*(key1Bytes+val1Bytes+key2Bytes)+i*val2Bytes:])

@@ -10,19 +10,22 @@ const (
 	codeMax  = 64  // an entry of a code word, in units
 )
 
+// code is a code word or an average of some: int8 entries as they lie in the cache.
+type code [codeDims]byte
+
 // matchingCodes gives each byte a word of the Nordstrom-Robinson code, seen as a
 // Kerdock code: 256 words of 16 signs at Hamming distance at least 6. Any two bytes
 // have inner product -1/4, 0 or 1/4, except that the word of v+128 is the negative of
 // that of v. (16, 256, 6) is an optimal binary code: no more tokens fit in 16 signs at
 // this separation.
-func matchingCodes() (codes [256][codeDims]int8) {
+func matchingCodes() (codes [256]code) {
 	for v := range codes {
 		a, b, c, d := v&7, v>>3&7, v>>6&1, v>>7&1
 		for i := range codes[v] {
 			x, e := i>>1, i&1
 			ax := mul8(a, x)
 			bit := trace8(mul8(ax, mul8(ax, ax))) ^ e&trace8(ax) ^ trace8(mul8(b, x)) ^ c&e ^ d
-			codes[v][i] = int8(codeMax * (1 - 2*bit))
+			codes[v][i] = byte(codeMax * (1 - 2*bit))
 		}
 	}
 	return codes
@@ -51,13 +54,13 @@ func trace8(x int) int {
 }
 
 // outputCodes gives each byte a row of the 128-Hadamard matrix, bytes above 127 the
-// negative of the row 128 below, in units of 1/sqrt(128). ASCII rows are exactly
+// negative of the row 128 below, as int8 in units of 1/sqrt(128). ASCII rows are exactly
 // orthogonal: layer 2 averages values over ties, and with a shorter code an average
 // would resemble bytes that nobody wrote.
-func outputCodes() (codes [256][outDims]int8) {
+func outputCodes() (codes [256][outDims]byte) {
 	for v := range codes {
 		for i := range codes[v] {
-			codes[v][i] = hadamard(v, i)
+			codes[v][i] = byte(hadamard(v, i))
 		}
 	}
 	return codes

@@ -19,7 +19,7 @@ const floor1 = sink1 - 20.0/sharpness1
 type window struct {
 	at     positions
 	keys   [windowSize]vector
-	values [windowSize][codeDims]int8
+	values [windowSize]code
 	full   int // slots in the window, at most windowSize
 	rows   [depth]row
 }
@@ -33,7 +33,7 @@ type row struct {
 
 // codes8 are the outputs of the eight heads: the codes of the tokens one to eight back,
 // zero where no slot in the window has that position.
-type codes8 [depth][codeDims]int8
+type codes8 [depth]code
 
 // newWindow loads the slots before pos, as they are.
 func (m *Model) newWindow(c *Cache, t Table, pos int) *window {
@@ -42,7 +42,7 @@ func (m *Model) newWindow(c *Cache, t Table, pos int) *window {
 		page, i := c.slot(t, s)
 		j := s % windowSize
 		getVector(c.key1(page, i), &w.keys[j])
-		getCode(c.val1(page, i)[:], &w.values[j])
+		w.values[j] = *c.val1(page, i)
 		w.full++
 	}
 	for p := pos - depth; p < pos-1; p++ {
@@ -90,7 +90,7 @@ func (w *window) step(t int, out *codes8) {
 }
 
 // attend is softmax attention with a sink over the slots of a row.
-func (w *window) attend(r *row, out *[codeDims]int8) {
+func (w *window) attend(r *row, out *code) {
 	top := float32(sink1)
 	for hits := r.hits; hits != 0; hits &= hits - 1 {
 		top = max(top, r.score[bits.TrailingZeros16(hits)])
@@ -101,12 +101,13 @@ func (w *window) attend(r *row, out *[codeDims]int8) {
 		j := bits.TrailingZeros16(hits)
 		e := exp(sharpness1 * float64(r.score[j]-top))
 		total += e
-		for i, v := range w.values[j] {
-			sum[i] += float64(e * float64(v))
+		for i, v := range &w.values[j] {
+			sum[i] += float64(e * float64(int8(v)))
 		}
 	}
-	for i, s := range sum {
-		out[i] = int8(int(s/total+128.5) - 128) // rounds; entries are within +-128
+	scale := 1 / total
+	for i, s := range &sum {
+		out[i] = byte(int(float64(s*scale)+128.5) - 128) // rounds; entries are within +-128
 	}
 }
 
@@ -133,27 +134,11 @@ func (m *Model) Write(c *Cache, t Table, pos int, tokens []byte) {
 		w.rows[s&(depth-1)].query = w.keys[j] // the position that head 1 asks for next
 
 		putVector(c.key1(page, i), &w.keys[j])
-		putCode(c.val1(page, i)[:], &m.codes[token])
+		*c.val1(page, i) = m.codes[token]
+		keys := c.keys2(page)
 		for d := range back {
-			putCode(c.keys2(page, d)[i*codeDims:], &back[d])
+			*(*code)(keys[d*c.depthBytes()+i*codeDims:]) = back[d]
 		}
-		out := c.val2(page, i)
-		for d, v := range m.outputs[token] {
-			out[d] = byte(v)
-		}
-	}
-}
-
-func putCode(b []byte, code *[codeDims]int8) {
-	row := (*[codeDims]byte)(b)
-	for i, v := range code {
-		row[i] = byte(v)
-	}
-}
-
-func getCode(b []byte, code *[codeDims]int8) {
-	row := (*[codeDims]byte)(b)
-	for i := range code {
-		code[i] = int8(row[i])
+		*c.val2(page, i) = m.outputs[token]
 	}
 }

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"encoding/binary"
-	"sync"
-)
+import "sync"
 
 // Scores of layer 2 are exact integers. The similarity of a slot is
 //
@@ -13,104 +10,81 @@ import (
 // So with one = 5^7 * 256^2 standing for a similarity of 1 nothing is rounded, the order
 // of summing is free, and equal matches are exactly equal.
 const (
-	one     = 78125 * codeUnit * codeUnit
-	nat     = one / sharpness2 // a score difference of one nat
-	sink2   = one * 6 / 10     // tau: evidence weaker than this counts for nothing
-	prior   = one / 10         // delta: by how much the prompt beats knowledge at equal match
-	cutoff2 = 25 * nat         // slots this far below the best are left out
+	one   = 78125 * codeUnit * codeUnit
+	nat   = one / sharpness2 // a score difference of one nat
+	sink2 = one * 6 / 10     // tau: evidence weaker than this counts for nothing
+	prior = one / 10         // delta: by how much the prompt beats knowledge at equal match
+
+	// Slots this far below the best are left out: 24 nats. A slot whose first code is
+	// only accidentally similar (1/4) is exactly that far below a full match, so when
+	// there is one, most slots are done with after one inner product.
+	cutoff2 = one * 3 / 4
 )
 
 // Weights of slots are integers too, in units of 2^-weightBits of the best one: sums do
-// not depend on their order, nor on how workers share the pages, and 2^20 slots of any
+// not depend on their order, nor on how workers share the slots, and 2^20 slots of any
 // content fit in 63 bits. Error of a logit over n slots: at most n*2^-37 from rounding
-// and n*e^-25 from slots left out, 3e-5 together at a million.
+// and n*e^-24 from slots left out, 5e-5 together at a million.
 const weightBits = 36
 
 // depthWeight is 0.8^k in units of 5^-7.
 var depthWeight = [depth]int64{78125, 62500, 50000, 40000, 32000, 25600, 20480, 16384}
 
-// query is what layer 2 looks for.
-type query struct {
-	back [depth]pattern
-	rest [depth + 1]int64 // the most that depths k.. can add to a score
-}
-
-// pattern is the code to match at one depth.
-type pattern struct {
-	code  [codeDims]int8
-	word  bool      // all entries are +-codeMax: a token's code word
-	blank bool      // all entries are zero
-	flip  [2]uint64 // for a word: ones in the bytes whose entry is negative
-	bias  int64     // for a word: what signed adds too much
-}
-
-func newQuery(current *[codeDims]int8, back *codes8) *query {
-	q := new(query)
-	for k := range q.back {
-		code := current
-		if k > 0 {
-			code = &back[k-1]
-		}
-		q.back[k] = newPattern(code)
+// attend2 is layer 2 with its sink; it returns OUT in units of 1/sqrt(128).
+func (m *Model) attend2(q *query, c *Cache, t Table, slots, workers int) (out [outDims]float64) {
+	parts := make([]part, 0, workers+1)
+	for w := range workers {
+		parts = append(parts, part{q: q, c: c, t: t, from: slots * w / workers, to: slots * (w + 1) / workers})
 	}
-	for k := depth - 1; k >= 0; k-- {
-		reach := int64(0)
-		for _, v := range q.back[k].code {
-			reach += int64(max(v, -v)) * codeMax
-		}
-		q.rest[k] = q.rest[k+1] + depthWeight[k]*reach
-	}
-	return q
-}
+	known := &m.knowledge
+	parts = append(parts, part{q: q, c: known.cache, t: known.table, to: known.slots, offset: -prior})
 
-func newPattern(code *[codeDims]int8) pattern {
-	p := pattern{code: *code, word: true, blank: true, bias: 128 * codeDims}
-	for i, v := range code {
-		p.word = p.word && (v == codeMax || v == -codeMax)
-		p.blank = p.blank && v == 0
-		if v < 0 {
-			p.flip[i/8] |= 0xff << (i % 8 * 8)
-			p.bias--
+	best := parallel(parts, sink2, (*part).scout)
+	best = parallel(parts, best, (*part).find)
+	parallel(parts, best, (*part).gather)
+
+	total := weight(sink2, best)
+	var sum [outDims]int64
+	for i := range parts {
+		total += parts[i].total
+		for d, v := range &parts[i].sum {
+			sum[d] += v
 		}
 	}
-	for i := range p.flip {
-		p.flip[i] ^= 0x8080808080808080 // moves signed bytes to 0..255
+	for d, v := range &sum {
+		out[d] = float64(v) / float64(total)
 	}
-	return p
+	return out
 }
 
-// dot is the inner product with a key row of 16 bytes, in units of 1/256^2.
-func (p *pattern) dot(key []byte) int64 {
-	switch {
-	case p.word:
-		return codeMax * p.signed(key)
-	case p.blank:
-		return 0
+// parallel lets every part do a step that knows the best score so far and may raise it.
+// The last part, which is short, goes with the first.
+func parallel(parts []part, best int64, step func(p *part, best int64) int64) int64 {
+	var wg sync.WaitGroup
+	last := len(parts) - 1
+	for i := 1; i < last; i++ {
+		wg.Go(func() { parts[i].best = step(&parts[i], best) })
 	}
-	sum := int64(0)
-	for i, v := range p.code {
-		sum += int64(v) * int64(int8(key[i]))
+	parts[last].best = step(&parts[last], best)
+	parts[0].best = step(&parts[0], best)
+	wg.Wait()
+	for i := range parts {
+		best = max(best, parts[i].best)
 	}
-	return sum
+	return best
 }
 
-// signed sums 16 signed bytes, those under a negative entry negated, eight at a time:
-// inverting the bits of k gives -k-1, and bias takes the ones and the shift to unsigned
-// bytes off again.
-func (p *pattern) signed(key []byte) int64 {
-	const even = 0x00ff00ff00ff00ff
-	a := binary.LittleEndian.Uint64(key) ^ p.flip[0]
-	b := binary.LittleEndian.Uint64(key[8:]) ^ p.flip[1]
-	lanes := a&even + a>>8&even + b&even + b>>8&even
-	return int64(lanes*0x0001000100010001>>48) - p.bias
-}
-
-// scan is a range of slots under one query: the slots that may matter, then their share
+// part is a range of slots under one query: the slots that may matter, then their share
 // of the output.
-type scan struct {
-	best int64
-	hits []hit
+type part struct {
+	q        *query
+	c        *Cache
+	t        Table
+	from, to int
+	offset   int64 // added to every score
 
+	best  int64
+	hits  []hit
 	total int64
 	sum   [outDims]int64
 }
@@ -120,98 +94,81 @@ type hit struct {
 	score int64
 }
 
-// find collects the slots from..to-1 of a table whose score is within cutoff2 of the
-// best so far. A slot is given up as soon as the depths still to come cannot lift it
-// there: key entries are averages of code words, so none exceeds codeMax.
-func (s *scan) find(q *query, c *Cache, t Table, from, to int, offset int64) {
-	s.best, s.hits = sink2, s.hits[:0]
-	first := &q.back[0]
-	for start := from; start < to; {
-		page, i := c.slot(t, start)
-		n := min(c.pageSize-i, to-start)
-		keys := c.keys2(page, 0)[i*codeDims:]
-		for k := range n {
-			score := offset + depthWeight[0]*first.dot(keys[k*codeDims:k*codeDims+codeDims])
-			if score+q.rest[1] < s.best-cutoff2 {
-				continue
-			}
-			score, alive := s.deepen(q, c, page, i+k, score)
-			if alive {
-				s.hits = append(s.hits, hit{slot: int32(start + k), score: score})
-				s.best = max(s.best, score)
-			}
+// rows calls f with the first layer-2 key row of every run of slots in one page, until it
+// returns false. The row of the next slot is codeDims bytes on, that of the next depth
+// pageSize*codeDims.
+func (p *part) rows(f func(keys []byte, slot, n int) bool) {
+	for slot := p.from; slot < p.to; {
+		page, i := p.c.slot(p.t, slot)
+		n := min(p.c.pageSize-i, p.to-slot)
+		if !f(p.c.keys2(page)[i*codeDims:], slot, n) {
+			return
 		}
-		start += n
+		slot += n
 	}
 }
 
-// deepen adds the depths from 1 on to a slot's score.
-func (s *scan) deepen(q *query, c *Cache, page []byte, i int, score int64) (int64, bool) {
-	for d := 1; d < depth; d++ {
-		score += depthWeight[d] * q.back[d].dot(c.keys2(page, d)[i*codeDims:i*codeDims+codeDims])
-		if score+q.rest[d+1] < s.best-cutoff2 {
-			return 0, false
-		}
+// scout looks for a good score in a hurry, so that find can give up early on the rest:
+// only at slots that have the last tokens but one and two byte for byte. (The last one
+// often differs: at the start of an answer it stands for the space after a key.)
+func (p *part) scout(best int64) int64 {
+	last, before := &p.q.back[1], &p.q.back[2]
+	if !last.word || !before.word {
+		return best
 	}
-	return score, true
+	depth := p.c.depthBytes()
+	p.rows(func(keys []byte, _, n int) bool {
+		for ; n > 0; n-- {
+			if *(*code)(keys[depth:]) == last.code && *(*code)(keys[2*depth:]) == before.code {
+				score, _ := p.q.score(keys, depth, p.offset, best)
+				best = max(best, score)
+			}
+			keys = keys[codeDims:]
+		}
+		return best < p.q.rest[0]+p.offset
+	})
+	return best
+}
+
+// find collects the slots whose score is within cutoff2 of the best so far. A slot is
+// given up as soon as the depths still to come cannot lift it there.
+func (p *part) find(best int64) int64 {
+	p.hits = p.hits[:0]
+	depth := p.c.depthBytes()
+	p.rows(func(keys []byte, slot, n int) bool {
+		for k := range n {
+			row := keys[k*codeDims:]
+			score := p.offset + depthWeight[0]*p.q.back[0].wordDot((*code)(row))
+			if score+p.q.rest[1] <= best-cutoff2 {
+				continue
+			}
+			if score, alive := p.q.deepen(row, depth, score, best-cutoff2); alive {
+				p.hits = append(p.hits, hit{slot: int32(slot + k), score: score})
+				best = max(best, score)
+			}
+		}
+		return true
+	})
+	return best
 }
 
 // gather adds up the values of the slots found, weighted by e^(score-best).
-func (s *scan) gather(c *Cache, t Table, best int64) {
-	s.total, s.sum = 0, [outDims]int64{}
-	for _, h := range s.hits {
-		w := weight(h.score, best)
-		if w == 0 {
-			continue
+func (p *part) gather(best int64) int64 {
+	for _, h := range p.hits {
+		if h.score <= best-cutoff2 {
+			continue // found when the best was lower: as if it had not been
 		}
-		page, i := c.slot(t, int(h.slot))
-		s.total += w
-		for d, v := range c.val2(page, i) {
-			s.sum[d] += w * int64(int8(v))
+		w := weight(h.score, best)
+		page, i := p.c.slot(p.t, int(h.slot))
+		p.total += w
+		for d, v := range p.c.val2(page, i) {
+			p.sum[d] += w * int64(int8(v))
 		}
 	}
+	return best
 }
 
 // weight is e^(score-best) in units of 2^-weightBits.
 func weight(score, best int64) int64 {
 	return int64(exp(float64(score-best)/nat)*(1<<weightBits) + 0.5)
-}
-
-// attend2 is layer 2 with its sink: OUT times sqrt(128), and the total is 1 or less.
-func (m *Model) attend2(q *query, c *Cache, t Table, slots, workers int) (out [outDims]float64) {
-	known := &m.knowledge
-	parts := make([]scan, 1+workers)
-	cut := func(w int) int { return slots * w / workers }
-	parts[0].find(q, known.cache, known.table, 0, known.slots, -prior)
-	parallel(workers, func(w int) { parts[1+w].find(q, c, t, cut(w), cut(w+1), 0) })
-
-	best := int64(sink2)
-	for i := range parts {
-		best = max(best, parts[i].best)
-	}
-	parts[0].gather(known.cache, known.table, best)
-	parallel(workers, func(w int) { parts[1+w].gather(c, t, best) })
-
-	total := weight(sink2, best)
-	var sum [outDims]int64
-	for i := range parts {
-		total += parts[i].total
-		for d, v := range parts[i].sum {
-			sum[d] += v
-		}
-	}
-	for d, v := range sum {
-		out[d] = float64(v) / float64(total)
-	}
-	return out
-}
-
-// parallel calls f(0) to f(n-1), at once, and waits.
-func parallel(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	for i := 1; i < n; i++ {
-		wg.Go(func() { f(i) })
-	}
-	f(0)
-	wg.Wait()
 }

@@ -28,7 +28,7 @@ func (m *Model) Logits(c *Cache, t Table, pos int, token byte, workers int) Logi
 	page, i := c.slot(t, pos)
 	j := pos & (windowSize - 1)
 	getVector(c.key1(page, i), &w.keys[j])
-	getCode(c.val1(page, i)[:], &w.values[j])
+	w.values[j] = *c.val1(page, i)
 	var back codes8
 	w.step(pos, &back)
 
@@ -46,7 +46,7 @@ func (m *Model) unembed(out *[outDims]float64, token byte) (l Logits) {
 	}
 	line := 0
 	for d, v := range m.outputs['\n'] {
-		line += int(v) * int(m.outputs[token][d])
+		line += int(int8(v)) * int(int8(m.outputs[token][d]))
 	}
 	l[EndOfTurn] += noEvidence + endOfLine*float32(line/outDims)
 	return l

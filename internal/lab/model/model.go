@@ -47,8 +47,8 @@ const MaxPosition = 1 << 21
 
 // Model holds the weights; it is read-only and safe for concurrent use.
 type Model struct {
-	codes     [256][codeDims]int8 // matching codes, units of codeUnit
-	outputs   [256][outDims]int8  // output codes, units of 1/sqrt(128)
+	codes     [256]code          // matching codes
+	outputs   [256][outDims]byte // output codes: int8, units of 1/sqrt(128)
 	rotary    *rotary
 	knowledge knowledge
 }
