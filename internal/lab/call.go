@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+// call is one request's way back to its client. The engine never waits for a
+// client: what is not read yet queues here, at most the longest answer.
+type call struct {
+	room handoff.Room
+	out  chan Event
+	wake chan struct{}
+
+	mu     sync.Mutex
+	tokens []byte
+	last   *Event
+}
+
+func newCall() *call {
+	return &call{out: make(chan Event, 16), wake: make(chan struct{}, 1)}
+}
+
+// put queues an event; nothing follows a Done or an Error.
+func (c *call) put(e Event) {
+	c.mu.Lock()
+	if e.Done != nil || e.Error != nil {
+		c.last = &e
+	} else {
+		c.tokens = append(c.tokens, e.Token)
+	}
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *call) take() ([]byte, *Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tokens := c.tokens
+	c.tokens = nil
+	return tokens, c.last
+}
+
+// deliver moves events to the client until the last one and closes the
+// channel. It reports whether the client was there to the end: false means
+// that ctx ended first. Once closing is closed a client that does not keep up
+// is not waited for and gets an error as its last event.
+func (c *call) deliver(ctx context.Context, closing <-chan struct{}) bool {
+	defer close(c.out)
+	for {
+		tokens, last := c.take()
+		for _, t := range tokens {
+			if !c.send(ctx, closing, Event{Token: t}) {
+				return ctx.Err() == nil
+			}
+		}
+		if last != nil {
+			c.send(ctx, closing, *last)
+			return true
+		}
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			c.force(clientGone)
+			return false
+		}
+	}
+}
+
+// send waits until the client takes an event. If it will not, the error that
+// ends the answer takes the place of what the client has not read.
+func (c *call) send(ctx context.Context, closing <-chan struct{}, e Event) bool {
+	select {
+	case c.out <- e:
+		return true
+	default:
+	}
+	select {
+	case c.out <- e:
+		return true
+	case <-ctx.Done():
+		c.force(clientGone)
+	case <-closing:
+		c.force(errorOf(handoff.Refusal{Reason: handoff.Closing}))
+	}
+	return false
+}
+
+// force leaves an error as the last event without waiting.
+func (c *call) force(err *Error) {
+	for {
+		select {
+		case c.out <- Event{Error: err}:
+			return
+		default:
+		}
+		select {
+		case <-c.out:
+		default:
+		}
+	}
+}
+
+var clientGone = &Error{Status: 499, Type: "ClientClosedRequest", Message: "the client has gone"}

@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
+)
+
+// Config says what engine to start. Sizes are in tokens.
+type Config struct {
+	Context     int
+	PrefillPool int
+	DecodePool  int
+	PageSize    int // pools hold as many whole pages as fit
+	// Policy is the order in which free pages are used again: "lifo", "fifo"
+	// or "sort"; empty is sort, as SGLang does when it is disaggregated.
+	Policy string
+	// Faults and Defences are switched on by "name" or "name:mode".
+	Faults   []string
+	Defences []string
+	// AutoTruncate cuts a prompt that is too long, silently, instead of refusing it.
+	AutoTruncate bool
+	// Workers is how many goroutines each node computes with; 0 is one a processor.
+	Workers int
+}
+
+// Small is an engine with the incident's proportions that fits anywhere.
+func Small() Config {
+	return Config{Context: 16_384, PrefillPool: 10_640, DecodePool: 20_480, PageSize: 16}
+}
+
+// Full is an engine with the incident's own numbers. The decode pool is an assumption: it
+// is larger than the context, as it must have been for the incident to happen.
+func Full() Config {
+	return Config{Context: 1_048_576, PrefillPool: 681_280, DecodePool: 1_310_720, PageSize: 64}
+}
+
+// setup reads the configuration; the error says what is wrong with it.
+func (c Config) setup() (node.Setup, error) {
+	policy := handoff.Sort
+	if c.Policy != "" {
+		var err error
+		if policy, err = handoff.ParsePolicy(c.Policy); err != nil {
+			return node.Setup{}, err
+		}
+	}
+	h := handoff.Config{Context: c.Context, PageSize: c.PageSize, Policy: policy, AutoTruncate: c.AutoTruncate}
+	if c.PageSize > 0 {
+		h.PrefillPages, h.DecodePages = c.PrefillPool/c.PageSize, c.DecodePool/c.PageSize
+	}
+	if err := h.Validate(); err != nil {
+		return node.Setup{}, err
+	}
+	for _, spec := range c.Faults {
+		apply, err := ParseFault(spec)
+		if err != nil {
+			return node.Setup{}, err
+		}
+		apply(&h.Switches)
+	}
+	for _, spec := range c.Defences {
+		apply, err := ParseDefence(spec)
+		if err != nil {
+			return node.Setup{}, err
+		}
+		apply(&h.Switches)
+	}
+	workers := c.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	return node.Setup{Handoff: h, Workers: workers}, nil
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	if _, err := c.setup(); err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	return nil
+}

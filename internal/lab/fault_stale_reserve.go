@@ -1,0 +1,23 @@
+package lab
+
+import "github.com/kvcanary/kvcanary/internal/lab/handoff"
+
+// staleReserve is the incident: 155 answers with HTTP 200 built from other
+// requests' pages.
+var staleReserve = Switch{
+	Name:  "stale_reserve",
+	Modes: []string{"prefill_usage", "decode_usage"},
+	Does: "a prompt too long for prefill lives on as a placeholder of one token, while decode has reserved pages " +
+		"for all of it and reads them; usage is what prefill has counted (1), or decode (all)",
+	Reports: []string{
+		"https://github.com/sgl-project/sglang/issues/30233",
+		"https://github.com/sgl-project/sglang/pull/30325",
+		"https://github.com/sgl-project/sglang/pull/34208",
+		"https://github.com/sgl-project/sglang/pull/35421",
+		"https://github.com/sgl-project/sglang/pull/38704",
+	},
+	apply: func(mode string, s *handoff.Switches) {
+		s.StaleReserve = true
+		s.DecodeUsage = mode == "decode_usage"
+	},
+}

@@ -1,0 +1,237 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+// Frame is what travels on a link: an event of the handoff with the data that
+// belongs to it, or a node's statistics.
+type Frame struct {
+	Event    handoff.Event
+	Sampling Sampling // of Submit
+	Data     []byte   // of Submit: the prompt's tokens; of Page: the page's bytes
+	Stats    *Stats   // in place of an event
+}
+
+// Sampling is how the tokens of an answer are chosen.
+type Sampling struct {
+	Temperature float64
+	Seed        uint64
+}
+
+// Stats is what a node says about itself.
+type Stats struct {
+	UsedPages int
+	Running   int
+	Waiting   int
+	Failed    int64 // handoffs that did not end in a commit
+	PeerLost  bool  // the link to the other node has broken
+}
+
+// Shape bounds what may stand in a frame. Both ends of a link have the same one.
+type Shape struct {
+	PageSize  int // tokens
+	PageBytes int
+	Context   int // tokens
+	Pages     int // of the larger pool
+}
+
+// ErrFrame is wrapped by all errors about bytes that are not a frame.
+var ErrFrame = errors.New("bad frame")
+
+const (
+	frameEvent = 1
+	frameStats = 2
+
+	flagStop        = 1
+	flagPlaceholder = 2
+	flagClamp       = 4
+
+	headRoom  = 256 // bytes, more than the fixed fields of any event take
+	maxNumber = math.MaxInt32
+)
+
+// maxBody is the longest body that a frame may have, in bytes.
+func (s Shape) maxBody() int {
+	return headRoom + max(s.PageBytes, s.Context, s.Pages*binary.MaxVarintLen32)
+}
+
+// appendFrame appends a frame with its length in front.
+func appendFrame(b []byte, f *Frame) []byte {
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	if f.Stats != nil {
+		b = appendStats(append(b, frameStats), f.Stats)
+	} else {
+		b = appendEvent(append(b, frameEvent), f)
+	}
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
+}
+
+func appendStats(b []byte, s *Stats) []byte {
+	for _, v := range []int64{int64(s.UsedPages), int64(s.Running), int64(s.Waiting), s.Failed} {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	if s.PeerLost {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendEvent(b []byte, f *Frame) []byte {
+	e := &f.Event
+	var flags byte
+	for i, set := range [...]bool{e.Stop, e.Placeholder, e.Clamp} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	b = append(b, byte(e.Kind), flags, e.Token, byte(e.Finish), byte(e.Refusal.Reason))
+	b = binary.AppendUvarint(b, uint64(e.Room))
+	for _, v := range [...]int{
+		e.Tokens, e.MaxNew, e.Sent, e.Prompt, e.Made, e.Pos, e.Index, int(e.From), int(e.To),
+		e.Refusal.Have, e.Refusal.Extra, e.Refusal.Limit, len(e.Pages),
+	} {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	for _, page := range e.Pages {
+		b = binary.AppendUvarint(b, uint64(page))
+	}
+	if e.Kind == handoff.Submit {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.Sampling.Temperature))
+		b = binary.LittleEndian.AppendUint64(b, f.Sampling.Seed)
+	}
+	return append(b, f.Data...)
+}
+
+// parseFrame reads the body of a frame. Data of the result is a part of body.
+func parseFrame(body []byte, s Shape) (Frame, error) {
+	r := reader{rest: body}
+	switch kind := r.byte(); kind {
+	case frameStats:
+		st := r.stats()
+		if r.err == nil && len(r.rest) != 0 {
+			r.fail("%d bytes after statistics", len(r.rest))
+		}
+		return Frame{Stats: st}, r.err
+	case frameEvent:
+		f := r.event(s)
+		if r.err == nil {
+			r.data(&f, s)
+		}
+		return f, r.err
+	default:
+		r.fail("type %d is not known", kind)
+		return Frame{}, r.err
+	}
+}
+
+// reader takes fields from the front of a body; after the first failure all
+// that it yields is zero.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrFrame, fmt.Sprintf(format, args...))
+	}
+	r.rest = nil
+}
+
+func (r *reader) take(n int) []byte {
+	if len(r.rest) < n {
+		r.fail("it ends too early")
+		return make([]byte, n)
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte     { return r.take(1)[0] }
+func (r *reader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+func (r *reader) uvarint(limit uint64) uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > limit {
+		r.fail("a number is cut or above %d", limit)
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) int() int { return int(r.uvarint(maxNumber)) }
+
+func (r *reader) stats() *Stats {
+	s := &Stats{UsedPages: r.int(), Running: r.int(), Waiting: r.int(), Failed: int64(r.uvarint(math.MaxInt64))}
+	switch b := r.byte(); b {
+	case 0:
+	case 1:
+		s.PeerLost = true
+	default:
+		r.fail("a flag is %d", b)
+	}
+	return s
+}
+
+func (r *reader) event(s Shape) (f Frame) {
+	e := &f.Event
+	e.Kind = handoff.Kind(r.byte())
+	flags := r.byte()
+	e.Stop, e.Placeholder, e.Clamp = flags&flagStop != 0, flags&flagPlaceholder != 0, flags&flagClamp != 0
+	e.Token, e.Finish = r.byte(), handoff.Finish(r.byte())
+	e.Refusal.Reason = handoff.Reason(r.byte())
+	e.Room = handoff.Room(r.uvarint(math.MaxUint64))
+	for _, p := range [...]*int{&e.Tokens, &e.MaxNew, &e.Sent, &e.Prompt, &e.Made, &e.Pos, &e.Index} {
+		*p = r.int()
+	}
+	e.From, e.To = int32(r.int()), int32(r.int())
+	e.Refusal.Have, e.Refusal.Extra, e.Refusal.Limit = r.int(), r.int(), r.int()
+	e.Pages = r.pages(s)
+	if e.Kind == handoff.Submit {
+		f.Sampling = Sampling{math.Float64frombits(r.uint64()), r.uint64()}
+	}
+	if r.err == nil && (!e.Kind.Valid() || flags > 7 || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
+		r.fail("event %v of room %d has a field that is not known", e.Kind, e.Room)
+	}
+	return f
+}
+
+func (r *reader) pages(s Shape) []int32 {
+	n := r.int()
+	if n > s.Pages || n > len(r.rest) {
+		r.fail("%d pages where the pool has %d", n, s.Pages)
+	}
+	if r.err != nil || n == 0 {
+		return nil
+	}
+	pages := make([]int32, n)
+	for i := range pages {
+		pages[i] = int32(r.uvarint(uint64(s.Pages - 1)))
+	}
+	return pages
+}
+
+// data takes what is left as the data that the kind of event calls for.
+func (r *reader) data(f *Frame, s Shape) {
+	n := len(r.rest)
+	switch k := f.Event.Kind; {
+	case k == handoff.Page && n != s.PageBytes:
+		r.fail("a page of %d bytes where a page has %d", n, s.PageBytes)
+	case k == handoff.Submit && n != 0 && n != f.Event.Tokens:
+		r.fail("a prompt of %d bytes that says it has %d tokens", n, f.Event.Tokens)
+	case k != handoff.Page && k != handoff.Submit && n != 0:
+		r.fail("%d bytes after event %v", n, k)
+	case n != 0:
+		f.Data = r.rest
+	}
+}

@@ -1,0 +1,164 @@
+package node
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+// Version of the frames and of what the machines mean by them. Both ends of a
+// link have the same one.
+const Version = 1
+
+// ErrHandshake is wrapped by all errors of a link that does not come about.
+var ErrHandshake = errors.New("handshake refused")
+
+// Greeting is what one end of a link says about itself.
+type Greeting struct {
+	Role  handoff.Role // what it is: ToRouter, ToPrefill or ToDecode
+	Shape Shape
+	Addr  string // where it listens for other nodes, or empty
+
+	version uint16
+	nonce   [16]byte
+}
+
+const (
+	magic        = "kvln"
+	prefixBytes  = len(magic) + 2 + 1
+	greetingSize = 1 + 16 + 4*4
+	macBytes     = sha256.Size
+)
+
+// Handshake greets the other end of conn and checks that both ends fit and
+// know the same secret; the secret itself does not cross the wire. Deadlines
+// are the caller's to set. It fails with ErrHandshake, naming both sides'
+// values, or with an error of the connection.
+func Handshake(conn net.Conn, me Greeting, secret []byte) (Greeting, error) {
+	me.version = Version
+	if _, err := rand.Read(me.nonce[:]); err != nil {
+		return Greeting{}, err
+	}
+	return shake(conn, me, secret)
+}
+
+func shake(conn net.Conn, me Greeting, secret []byte) (Greeting, error) {
+	mine, err := me.encode()
+	if err != nil {
+		return Greeting{}, err
+	}
+	// Both ends write first, and an unbuffered connection takes a write only
+	// while the other end reads.
+	wrote := make(chan error, 1)
+	go func() { _, err := conn.Write(mine); wrote <- err }()
+	theirs, err := readGreeting(conn)
+	if err := errors.Join(err, <-wrote); err != nil {
+		return Greeting{}, err
+	}
+	peer, err := decodeGreeting(theirs)
+	if err != nil {
+		return Greeting{}, err
+	}
+	go func() { _, err := conn.Write(seal(secret, mine, theirs)); wrote <- err }()
+	proof := make([]byte, macBytes)
+	_, err = io.ReadFull(conn, proof)
+	if err := errors.Join(err, <-wrote); err != nil {
+		return Greeting{}, err
+	}
+	if !hmac.Equal(proof, seal(secret, theirs, mine)) {
+		return Greeting{}, fmt.Errorf("%w: %v does not know this engine's secret", ErrHandshake, peer.Role)
+	}
+	return peer, me.fits(peer)
+}
+
+// seal proves that its writer knows the secret, for this connection and
+// direction only.
+func seal(secret, from, to []byte) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write(from)
+	m.Write(to)
+	return m.Sum(nil)
+}
+
+func (g Greeting) fits(peer Greeting) error {
+	for _, c := range []struct {
+		what         string
+		here, theirs int
+	}{
+		{"page size", g.Shape.PageSize, peer.Shape.PageSize},
+		{"bytes a page", g.Shape.PageBytes, peer.Shape.PageBytes},
+		{"context", g.Shape.Context, peer.Shape.Context},
+		{"pages", g.Shape.Pages, peer.Shape.Pages},
+	} {
+		if c.here != c.theirs {
+			return fmt.Errorf("%w: %s is %d here and %d at %v: start both with the same",
+				ErrHandshake, c.what, c.here, c.theirs, peer.Role)
+		}
+	}
+	if g.Role == peer.Role {
+		return fmt.Errorf("%w: both ends are %v", ErrHandshake, peer.Role)
+	}
+	return nil
+}
+
+func (g Greeting) encode() ([]byte, error) {
+	if len(g.Addr) > 255 {
+		return nil, fmt.Errorf("%w: an address of %d bytes is too long", ErrHandshake, len(g.Addr))
+	}
+	b := append([]byte(magic), 0, 0, byte(greetingSize+len(g.Addr)))
+	binary.LittleEndian.PutUint16(b[len(magic):], g.version)
+	b = append(append(b, byte(g.Role)), g.nonce[:]...)
+	for _, v := range []int{g.Shape.PageSize, g.Shape.PageBytes, g.Shape.Context, g.Shape.Pages} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(v))
+	}
+	return append(b, g.Addr...), nil
+}
+
+// readGreeting reads a greeting of this version; of another one it reads no
+// more than the version.
+func readGreeting(r io.Reader) ([]byte, error) {
+	b := make([]byte, prefixBytes)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, fmt.Errorf("%w: the other end says nothing: %w", ErrHandshake, err)
+	}
+	if string(b[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w: the other end is not a node of this lab", ErrHandshake)
+	}
+	if v := binary.LittleEndian.Uint16(b[len(magic):]); v != Version {
+		return nil, fmt.Errorf("%w: version is %d here and %d at the other end: start both from the same program",
+			ErrHandshake, Version, v)
+	}
+	b = append(b, make([]byte, b[prefixBytes-1])...)
+	if _, err := io.ReadFull(r, b[prefixBytes:]); err != nil {
+		return nil, fmt.Errorf("%w: the greeting is cut: %w", ErrHandshake, err)
+	}
+	return b, nil
+}
+
+func decodeGreeting(b []byte) (Greeting, error) {
+	rest, ok := bytes.CutPrefix(b, []byte(magic))
+	if !ok || len(rest) < 3+greetingSize {
+		return Greeting{}, fmt.Errorf("%w: the greeting has %d bytes", ErrHandshake, len(b))
+	}
+	g := Greeting{version: binary.LittleEndian.Uint16(rest), Role: handoff.Role(rest[3])}
+	rest = rest[4:]
+	copy(g.nonce[:], rest)
+	rest = rest[len(g.nonce):]
+	for _, p := range []*int{&g.Shape.PageSize, &g.Shape.PageBytes, &g.Shape.Context, &g.Shape.Pages} {
+		*p = int(binary.LittleEndian.Uint32(rest))
+		rest = rest[4:]
+	}
+	g.Addr = string(rest)
+	if g.Role != handoff.ToRouter && g.Role != handoff.ToPrefill && g.Role != handoff.ToDecode {
+		return Greeting{}, fmt.Errorf("%w: the other end says it is %v", ErrHandshake, g.Role)
+	}
+	return g, nil
+}

@@ -1,0 +1,60 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+// Switch is a fault or a defence that can be switched on.
+type Switch struct {
+	Name    string
+	Modes   []string // the first is the default; none if there is only one way
+	Does    string   // one sentence
+	Reports []string // public reports of it
+
+	apply func(mode string, s *handoff.Switches)
+}
+
+// Faults are the known bug classes, one file each. A fault removes a check or
+// an ordering; none of them copies text.
+var Faults = []Switch{staleReserve}
+
+// Defences are measures against them, one file each.
+var Defences = []Switch{retire, zeroOnAlloc}
+
+// ParseFault finds the fault that "name" or "name:mode" means.
+func ParseFault(spec string) (func(*handoff.Switches), error) { return parse("fault", Faults, spec) }
+
+// ParseDefence finds the defence that "name" or "name:mode" means.
+func ParseDefence(spec string) (func(*handoff.Switches), error) {
+	return parse("defence", Defences, spec)
+}
+
+func parse(kind string, table []Switch, spec string) (func(*handoff.Switches), error) {
+	name, mode, moded := strings.Cut(spec, ":")
+	i := slices.IndexFunc(table, func(s Switch) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown %s %q: use one of %s", kind, name, names(table))
+	}
+	s := table[i]
+	switch {
+	case !moded && len(s.Modes) > 0:
+		mode = s.Modes[0]
+	case moded && len(s.Modes) == 0:
+		return nil, fmt.Errorf("%s %s has no modes: leave out %q", kind, name, ":"+mode)
+	case moded && !slices.Contains(s.Modes, mode):
+		return nil, fmt.Errorf("%s %s has no mode %q: use one of %s", kind, name, mode, strings.Join(s.Modes, ", "))
+	}
+	return func(sw *handoff.Switches) { s.apply(mode, sw) }, nil
+}
+
+func names(table []Switch) string {
+	var all []string
+	for _, s := range table {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, ", ")
+}
