@@ -114,6 +114,7 @@ const (
 	FailedTooBig   FailureKind = "too_big"     // the answer went over the byte limit; we stopped reading
 	FailedNotAPI   FailureKind = "not_an_api"  // HTML or something else that is no answer of this dialect
 	FailedCanceled FailureKind = "canceled"    // we stopped it
+	FailedRequest  FailureKind = "request"     // the prompt could not be read or the request not be made
 )
 
 // Failure says why an exchange ended in neither an answer nor a refusal.
@@ -145,6 +146,9 @@ type Answer struct {
 	Refusal *Refusal    `json:"refusal,omitempty"`
 	Failure *Failure    `json:"failure,omitempty"`
 	Raw     Blob        `json:"raw"`
+	// Resent counts how often the request was sent again because the target
+	// refused one of its fields: max_tokens, stream_options, temperature.
+	Resent int `json:"resent,omitempty"`
 
 	Start      time.Time `json:"start"`       // first byte of the request
 	FirstToken time.Time `json:"first_token"` // first piece of text; zero if none

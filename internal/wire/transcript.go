@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what is kept of an answer beside its raw bytes.
+const (
+	maxText    = 4 << 20   // bytes of text a channel
+	maxStrands = 1024      // separate texts in an answer
+	maxError   = 256 << 10 // bytes of an error document
+)
+
+// strand is one text of a channel: the arguments of the second tool call of
+// the first choice, say. Strands that arrive interleaved stay whole.
+type strand struct {
+	channel Channel
+	name    string
+	text    strings.Builder
+}
+
+// transcript gathers what the events or the document of one answer say.
+type transcript struct {
+	now     func() time.Time
+	strands []*strand
+	byName  map[string]*strand
+	room    map[Channel]int // bytes that a channel may still take
+
+	id, model, finish string
+	usage             *Usage
+	firstToken        time.Time
+
+	chunks  int    // documents that looked like an answer of the dialect
+	errDoc  []byte // the first error that stood in the answer
+	garbage string // the first thing that was no document of the dialect, empty for none
+	done    bool   // the stream said that it is over
+}
+
+func newTranscript(now func() time.Time) *transcript {
+	return &transcript{
+		now:    now,
+		byName: map[string]*strand{},
+		room: map[Channel]int{
+			Content: maxText, Reasoning: maxText, ToolCalls: maxText, Logprobs: maxText,
+			Header: maxText, ErrorBody: maxText,
+		},
+	}
+}
+
+// add appends text to a strand of a channel. Text over the bound is dropped:
+// the raw bytes hold it.
+func (t *transcript) add(c Channel, name, text string) {
+	if text == "" {
+		return
+	}
+	if t.firstToken.IsZero() && (c == Content || c == Reasoning || c == ToolCalls) {
+		t.firstToken = t.now()
+	}
+	text = text[:min(len(text), t.room[c])]
+	if text == "" {
+		return
+	}
+	key := string(c) + "/" + name
+	s := t.byName[key]
+	if s == nil {
+		if len(t.strands) >= maxStrands {
+			return
+		}
+		s = &strand{channel: c, name: name}
+		t.strands, t.byName[key] = append(t.strands, s), s
+	}
+	t.room[c] -= len(text)
+	s.text.WriteString(text)
+}
+
+// fail notes an error document that stood in the answer, and keeps all of them
+// for the scan.
+func (t *transcript) fail(doc []byte) {
+	doc = doc[:min(len(doc), maxError)]
+	if t.errDoc == nil {
+		t.errDoc = bytes.Clone(doc)
+	}
+	t.addError(doc)
+}
+
+// addError keeps an error body and the texts in it, decoded.
+func (t *transcript) addError(doc []byte) {
+	t.add(ErrorBody, "body", string(doc)+"\n")
+	for _, text := range parseError(doc).texts {
+		if text != string(doc) {
+			t.add(ErrorBody, "text", text+"\n")
+		}
+	}
+}
+
+// spoil notes something that is no document of the dialect.
+func (t *transcript) spoil(what string, doc []byte) {
+	if t.garbage == "" {
+		t.garbage = what
+	}
+	t.add(ErrorBody, "body", string(doc[:min(len(doc), maxError)])+"\n")
+}
+
+// headers keeps header or trailer lines, sorted.
+func (t *transcript) headers(h http.Header) {
+	var lines []string
+	for name, values := range h {
+		for _, v := range values {
+			lines = append(lines, name+": "+v+"\n")
+		}
+	}
+	slices.Sort(lines)
+	for _, l := range lines {
+		t.add(Header, "lines", l)
+	}
+}
+
+// pieces joins the strands of every channel, leaving out one that repeats
+// another word for word: some servers send reasoning under two names.
+func (t *transcript) pieces() []Piece {
+	var out []Piece
+	for _, c := range []Channel{Content, Reasoning, ToolCalls, Logprobs, Header, ErrorBody} {
+		var texts []string
+		for _, s := range t.strands {
+			if s.channel == c && !slices.Contains(texts, s.text.String()) {
+				texts = append(texts, s.text.String())
+			}
+		}
+		if len(texts) > 0 {
+			out = append(out, Piece{c, strings.Join(texts, "\n")})
+		}
+	}
+	return out
+}
+
+// answered reports whether any text of an answer arrived.
+func (t *transcript) answered() bool { return !t.firstToken.IsZero() }
