@@ -24,7 +24,8 @@ type Engine struct {
 	prefill *node.Link
 	decode  *node.Link
 	inbox   chan node.Inbound
-	stop    func() error // ends the nodes, after the links are closed
+	stop    func() error   // ends the nodes, after the links are closed
+	pids    map[string]int // processes of the nodes by role, if they have any
 
 	closing chan struct{} // closed when Close begins or a node is lost
 	ended   chan struct{} // closed when all of the engine has ended

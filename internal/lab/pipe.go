@@ -26,15 +26,20 @@ func StartPipe(cfg Config) (*Engine, error) {
 	var nodes sync.WaitGroup
 	var prefillErr, decodeErr error
 	nodes.Go(func() { prefillErr = servePrefill(ctx, setup, m, prefillToRouter, prefillToDecode, nil) })
-	nodes.Go(func() { decodeErr = serveDecode(ctx, setup, m, decodeToRouter, decodeToPrefill, nil, "") })
+	nodes.Go(func() {
+		decodeErr = serveDecode(ctx, setup, m, decodeToRouter, "", nil, func() (net.Conn, error) {
+			_, err := shake(ctx, decodeToPrefill, setup, handoff.ToDecode, handoff.ToPrefill, "", nil)
+			return decodeToPrefill, err
+		})
+	})
 	stop := func() error {
 		cancel()
 		nodes.Wait()
 		return errors.Join(prefillErr, decodeErr)
 	}
-	_, err = shake(toPrefill, setup, handoff.ToRouter, handoff.ToPrefill, "", nil)
+	_, err = shake(ctx, toPrefill, setup, handoff.ToRouter, handoff.ToPrefill, "", nil)
 	if err == nil {
-		_, err = shake(toDecode, setup, handoff.ToRouter, handoff.ToDecode, "", nil)
+		_, err = shake(ctx, toDecode, setup, handoff.ToRouter, handoff.ToDecode, "", nil)
 	}
 	if err != nil {
 		toPrefill.Close()
