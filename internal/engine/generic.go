@@ -1,0 +1,25 @@
+package engine
+
+import "context"
+
+// askGeneric reads GET /v1/models, which every OpenAI-compatible server has.
+// max_model_len stands there on vLLM, SGLang and what imitates them.
+func askGeneric(ctx context.Context, a *asker, f *Facts) bool {
+	var answer struct {
+		Data []struct {
+			ID          word  `json:"id"`
+			MaxModelLen count `json:"max_model_len"`
+		} `json:"data"`
+	}
+	if !a.get(ctx, "/v1/models", &answer) || len(answer.Data) == 0 {
+		return false
+	}
+	for _, m := range answer.Data[:min(len(answer.Data), maxModels)] {
+		if m.ID == "" {
+			continue
+		}
+		f.Models = append(f.Models, Model{string(m.ID), int(m.MaxModelLen)})
+		f.Context.least(m.MaxModelLen, "GET /v1/models max_model_len")
+	}
+	return len(f.Models) > 0
+}
