@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strings"
-	"sync/atomic"
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/probe"
@@ -41,16 +40,17 @@ type observation struct {
 
 // fitter gives prompts the length that their protocol asked for.
 type fitter struct {
-	client     Client // nil if nobody can count
-	coder      *canary.Coder
-	model      string
-	est        *ratio      // not observed while fits are under way
-	uncounted  atomic.Bool // the target has no tokenizer to ask
-	calibrated bool        // est has seen at least one observation
+	client Client
+	coder  *canary.Coder
+	model  string
+	// est and longest, the bytes of the longest prompt that est was taught
+	// about, do not change while fits are under way.
+	est     wire.Estimator
+	longest int64
 }
 
 func newFitter(client Client, coder *canary.Coder, model string) *fitter {
-	return &fitter{client: client, coder: coder, model: model, est: &ratio{}}
+	return &fitter{client: client, coder: coder, model: model}
 }
 
 // fit resolves a send. The prompt has exactly s.Tokens tokens where the
@@ -64,9 +64,6 @@ func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID
 		return c.settle(c.try(t.weight, ""))
 	}
 	guess := f.wordsFor(t, s.Tokens)
-	if f.uncounted.Load() || f.client == nil {
-		return c.settle(c.estimate(guess, ""))
-	}
 	best, ok := c.words(s.Tokens, guess)
 	if !ok {
 		return c.settle(c.estimate(guess, ""))
@@ -81,18 +78,29 @@ func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID
 func (f *fitter) learn(o observation) {
 	if o.tokens > 0 {
 		f.est.Observe(o.bytes, o.messages, o.tokens)
-		f.calibrated = true
+		f.longest = max(f.longest, o.bytes)
 	}
 }
 
+// An estimate that rests on prompts of about the same length is off by no more
+// than estimateSlack of it and slackTokens.
+const (
+	estimateSlack = 0.02
+	slackTokens   = 16
+)
+
 // worst is the most tokens that a prompt can have, for the budget. Before
-// anything was observed a token may be as short as a byte.
+// anything was seen a token may be as short as a byte; what only much shorter
+// prompts have taught may be off by half.
 func (f *fitter) worst(p prompt) int {
+	grow := func(by float64) int { return int(math.Ceil(float64(p.tokens)*(1+by))) + slackTokens }
 	switch {
 	case p.exact:
 		return p.tokens
-	case f.calibrated:
-		return int(math.Ceil(float64(p.tokens)*1.02)) + 16
+	case f.est.Observations() > 1 && p.bytes <= 4*f.longest:
+		return grow(estimateSlack)
+	case f.est.Observations() > 0:
+		return grow(0.5)
 	}
 	return int(p.bytes) + 64*len(p.messages)
 }
@@ -150,15 +158,9 @@ type variant struct {
 // try counts a variant, or estimates it if it cannot be counted.
 func (c *counter) try(words int, pad string) variant {
 	v := c.estimate(words, pad)
-	if c.client == nil || c.uncounted.Load() {
-		return v
-	}
 	n, ok, err := c.client.CountTokens(c.ctx, c.key, c.model, v.messages)
 	if err != nil || !ok || n <= 0 {
-		// An error may pass, an endpoint without a tokenizer stays without.
-		if err == nil {
-			c.uncounted.Store(true)
-		}
+		// What is wrong with the target shows in the exchange itself.
 		return v
 	}
 	v.tokens, v.exact = n, true

@@ -158,7 +158,7 @@ func (r *runner) env(protocol string) probe.Env {
 		Seed: hash(r.cfg.Seed, "protocol "+protocol), MaxAnswer: f.MaxAnswer,
 	}
 	if left := r.budget.left(); left > 0 {
-		env.MaxPrompt = max(1, left-f.MaxAnswer)
+		env.MaxPrompt = max(1, int(float64(left-f.MaxAnswer-slackTokens)/(1+estimateSlack)))
 	}
 	return env
 }
