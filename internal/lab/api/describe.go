@@ -113,7 +113,7 @@ func (h *handler) tokenize(w http.ResponseWriter, r *http.Request, _ string) {
 	case (b.Prompt == nil) == (b.Messages == nil):
 		err = badRequest("give either prompt or messages")
 	case b.Prompt != nil:
-		tokens = appendText(make([]byte, 0, len(*b.Prompt)), *b.Prompt)
+		tokens = promptTokens(*b.Prompt)
 	default:
 		tokens, err = chatTokens(b.Messages)
 	}

@@ -1,10 +1,19 @@
 package api
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/kvcanary/kvcanary/internal/lab/model"
+)
 
 // names are the special tokens as text: what a leaked transcript looks like.
 // The token that ends a turn is no text.
-var names = [4]string{0: "<|document|>", 1: "<|user|>", 2: "<|assistant|>", 3: ""}
+var names = [...]string{
+	model.DocStart:  "<|document|>",
+	model.User:      "<|user|>",
+	model.Assistant: "<|assistant|>",
+	model.EndOfTurn: "",
+}
 
 // detokenizer turns tokens, which are bytes, into valid UTF-8. A character
 // whose last byte has not come yet is held back; what can be no character

@@ -157,7 +157,7 @@ func (s *stops) UnmarshalJSON(p []byte) error {
 	var list []string
 	switch p[0] {
 	case '"':
-		list = []string{string(unquote(nil, p))}
+		list = []string{unquote(p)}
 	case '[':
 		if json.Unmarshal(p, &list) != nil {
 			return errStop

@@ -23,7 +23,7 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request, tenant string
 		if b.Prompt == nil {
 			return nil, badRequest("prompt must be a string")
 		}
-		return promptTokens(*b.Prompt)
+		return promptTokens(*b.Prompt), nil
 	})
 }
 

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // text is a piece of prompt in JSON: a string, or a list of text parts. It is
-// decoded straight into bytes, so that a long prompt is held once.
-type text []byte
+// decoded without a copy in between, so that a long prompt is held once.
+type text string
 
 // errContent is a content that is not text.
 var errContent = errors.New("content must be a string or a list of {\"type\":\"text\",\"text\":...} parts; this engine reads text only")
@@ -20,12 +21,12 @@ var errContent = errors.New("content must be a string or a list of {\"type\":\"t
 func (t *text) UnmarshalJSON(p []byte) error {
 	switch p[0] {
 	case '"':
-		*t = unquote(make([]byte, 0, len(p)), p)
+		*t = text(unquote(p))
 		return nil
 	case '[':
 		return t.parts(p)
 	case 'n':
-		*t = nil
+		*t = ""
 		return nil
 	}
 	return errContent
@@ -40,41 +41,45 @@ func (t *text) parts(p []byte) error {
 	if err := json.Unmarshal(p, &parts); err != nil {
 		return errContent
 	}
-	*t = nil
+	var all strings.Builder
 	for _, part := range parts {
 		if part.Type != "text" || part.Text == nil {
 			return errContent
 		}
-		*t = append(*t, *part.Text...)
+		all.WriteString(string(*part.Text))
 	}
+	*t = text(all.String())
 	return nil
 }
 
-// phrase is a JSON string as bytes.
-type phrase []byte
+// phrase is a JSON string.
+type phrase string
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *phrase) UnmarshalJSON(p []byte) error {
 	if p[0] != '"' {
-		return errContent
+		return errors.New("a string is wanted where the body has something else")
 	}
-	*s = unquote(make([]byte, 0, len(p)), p)
+	*s = phrase(unquote(p))
 	return nil
 }
 
-// unquote appends the text of a valid JSON string. What is no valid UTF-8, and
-// half a surrogate pair, becomes U+FFFD, as in encoding/json.
-func unquote(dst, quoted []byte) []byte {
+// unquote is the text of a valid JSON string. What is no valid UTF-8, and half
+// a surrogate pair, becomes U+FFFD, as in encoding/json.
+func unquote(quoted []byte) string {
 	p := quoted[1 : len(quoted)-1]
+	var dst strings.Builder
+	dst.Grow(len(p))
 	for len(p) > 0 {
 		plain := bytes.IndexByte(p, '\\')
 		if plain < 0 {
-			return appendValid(dst, p)
+			writeValid(&dst, p)
+			break
 		}
-		dst = appendValid(dst, p[:plain])
+		writeValid(&dst, p[:plain])
 		p = p[plain+1:]
 		if p[0] != 'u' {
-			dst = append(dst, unescape(p[0]))
+			dst.WriteByte(unescape(p[0]))
 			p = p[1:]
 			continue
 		}
@@ -90,21 +95,21 @@ func unquote(dst, quoted []byte) []byte {
 			}
 			r = pair
 		}
-		dst = utf8.AppendRune(dst, r)
+		dst.WriteRune(r)
 	}
-	return dst
+	return dst.String()
 }
 
-func appendValid(dst, p []byte) []byte {
+func writeValid(dst *strings.Builder, p []byte) {
 	if utf8.Valid(p) {
-		return append(dst, p...)
+		dst.Write(p)
+		return
 	}
 	for len(p) > 0 {
 		r, n := utf8.DecodeRune(p)
-		dst = utf8.AppendRune(dst, r)
+		dst.WriteRune(r)
 		p = p[n:]
 	}
-	return dst
 }
 
 func unescape(c byte) byte {
