@@ -41,6 +41,7 @@ type boundary struct {
 	wanted int // length of the prompt under way, tokens
 	failed int // times in a row that it came to nothing
 	lost   int // times in a row that its echo was missing
+	retry  bool
 
 	small       []wire.Exchange // served prompts so far, for what usage and echo can be expected
 	refusal     *wire.Refusal   // the latest for length
@@ -49,7 +50,7 @@ type boundary struct {
 }
 
 func newBoundary(e Env) *boundary {
-	b := &boundary{env: e, search: bracket{exact: true}}
+	b := &boundary{env: e, search: bracket{exact: true, tried: map[int]bool{}}}
 	// The window first, so that a smaller pool, when it is known, is tried before it.
 	if e.Context > 0 {
 		b.search.suggest(e.Context)
@@ -86,6 +87,7 @@ func (b *boundary) send(n int, stream bool) Send {
 		b.failed, b.lost = 0, 0
 	}
 	b.wanted = n
+	b.search.tried[n] = true
 	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, questionNo(b.sent))
 	if stream {
 		s.Label, s.Stream = fmt.Sprintf("size %d, streamed", n), true
@@ -112,6 +114,7 @@ func (b *boundary) observe(e *wire.Exchange) {
 		n = b.wanted
 	}
 	b.search.exact = b.search.exact && e.SentExact
+	b.retry = false
 	switch b.judge(e) {
 	case whole:
 		b.accept(e, n)
@@ -124,10 +127,12 @@ func (b *boundary) observe(e *wire.Exchange) {
 		b.refuse(e, n)
 	case nothing:
 		b.failed++
+		b.retry = true
 		if b.failed >= tries {
 			b.broken = whatFailed(e, n)
 		}
 	case again:
+		b.retry = true
 	}
 }
 
@@ -169,12 +174,30 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 	return whole
 }
 
-// shortened reports whether the target counted markedly less of this prompt
-// than the shorter ones lead to expect.
+// shortened reports whether the target counted less of this prompt than the
+// shorter ones lead to expect: by a single token where it has counted all of
+// them to the token, else by a tenth.
 func (b *boundary) shortened(e *wire.Exchange) bool {
 	used, ok := e.Used()
+	if off, exact := b.countingError(); ok && exact && e.SentExact && e.Answer.Usage.Cached == 0 {
+		return used < e.SentTokens+off
+	}
 	expect, known := wire.NewBaseline(b.small).Expect(e.SentTokens)
 	return ok && known && len(b.small) >= 2 && 10*float64(used) < 9*min(expect, float64(e.SentTokens))
+}
+
+// countingError is what the target counts more than its tokenizer does, tokens,
+// if that was the same for every prompt so far.
+func (b *boundary) countingError() (tokens int, same bool) {
+	for i := range b.small {
+		e := &b.small[i]
+		used, ok := e.Used()
+		if !ok || !e.SentExact || i > 0 && used-e.SentTokens != tokens {
+			return 0, false
+		}
+		tokens = used - e.SentTokens
+	}
+	return tokens, len(b.small) >= 2
 }
 
 // echoes reports whether the target has shown, on at least two prompts and
@@ -223,7 +246,7 @@ func (b *boundary) refuse(e *wire.Exchange, n int) {
 
 // choose is the next length to send, tokens; 0 when the search is over.
 func (b *boundary) choose() int {
-	if b.lost > 0 && b.lost < tries || b.failed > 0 && b.failed < tries {
+	if b.retry {
 		return b.wanted
 	}
 	if i := len(b.small); i < len(calibration) && b.search.hi == 0 && calibration[i] <= b.ceiling() {
@@ -286,7 +309,7 @@ func (b *boundary) Missing() string {
 		return fmt.Sprintf("nothing was refused up to %d tokens and the context window is not known: say it, or allow longer prompts", lo)
 	case hi == 0 && lo < b.env.Context-b.env.Context/64:
 		return fmt.Sprintf("the budget allows prompts of %d tokens, the context window is %d", b.ceiling(), b.env.Context)
-	case hi > 0 && hi-lo > b.search.step():
+	case hi > 0 && !b.search.narrow():
 		return fmt.Sprintf("the limit lies between %d and %d tokens: not narrowed further", lo, hi)
 	}
 	return ""

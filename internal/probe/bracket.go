@@ -7,6 +7,7 @@ type bracket struct {
 	lo, hi int
 	exact  bool  // lengths are counted, not estimated
 	names  []int // limits that somebody named, the latest last
+	tried  map[int]bool
 }
 
 // suggest notes a length that somebody says is the limit. Whether the limit
@@ -55,13 +56,21 @@ func (b *bracket) suggested(top int) int {
 	return 0
 }
 
-// open reports whether sending n tokens would narrow the bracket.
-func (b *bracket) open(n int) bool { return n > b.lo && (b.hi == 0 || n < b.hi) }
+// open reports whether sending n tokens would narrow the bracket. A length is
+// tried once: a prompt cannot always be made as long as it is wanted, and what
+// it came to is in the bracket.
+func (b *bracket) open(n int) bool {
+	return n >= smallest && n > b.lo && (b.hi == 0 || n < b.hi) && !b.tried[n]
+}
 
 // middle halves the bracket; 0 when it is narrow enough.
 func (b *bracket) middle() int {
-	if b.hi-b.lo <= b.step() {
-		return 0
+	if n := max(b.lo+(b.hi-b.lo)/2, smallest); b.hi-b.lo > b.step() && b.open(n) {
+		return n
 	}
-	return b.lo + (b.hi-b.lo)/2
+	return 0
 }
+
+// narrow reports whether the limit is known as well as it can be: to a step,
+// or to 0.1 % where prompts of exactly the length wanted cannot be made.
+func (b *bracket) narrow() bool { return b.hi-b.lo <= max(b.step(), b.hi/1000) }

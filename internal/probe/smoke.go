@@ -71,7 +71,7 @@ func (s *smoke) unrelated(i int) Send {
 	if i%2 == 1 {
 		return send(wire.Unrelated, fmt.Sprintf("own value %d", i), tenant, capped(s.env, 320), s.env.MaxAnswer, questionNo(i))
 	}
-	q := questionNo(i + 1)
+	q := question{tail: tails[(1+i/2)%len(tails)]}
 	return Send{
 		Purpose:   wire.Unrelated,
 		Label:     fmt.Sprintf("no value %d", i),

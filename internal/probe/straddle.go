@@ -32,6 +32,7 @@ const (
 	defaultPairs = 3
 	churnPrompts = 3
 	churnTokens  = 512
+	pairSteps    = 4
 )
 
 // pair is one prompt under a limit and one over it.
@@ -63,12 +64,19 @@ func newStraddle(e Env) *straddle {
 	if want == 0 {
 		want = defaultPairs
 	}
-	for round := 0; len(limits) > 0 && len(s.pairs) < want; round++ {
-		for _, l := range limits {
-			if len(s.pairs) < want {
-				s.pairs = append(s.pairs, e.pairAt(l, round))
+	cost := 2 * churnPrompts * (churnTokens + 128)
+	for i := 0; len(limits) > 0 && i < want; i++ {
+		l := limits[i%len(limits)]
+		p := e.pairAt(l, limits[0], i/len(limits))
+		cost += p.under + p.over + 2*e.MaxAnswer
+		if i > 0 && e.Pairs == 0 && e.MaxPrompt > 0 && cost > e.MaxPrompt {
+			// Fewer pairs than usual are better than a protocol cut short.
+			if i < len(limits) {
+				s.skipped = append(s.skipped, fmt.Sprintf("the budget does not reach the limit %s of %d tokens", l.Name, l.Tokens))
 			}
+			break
 		}
+		s.pairs = append(s.pairs, p)
 	}
 	return s
 }
@@ -100,11 +108,18 @@ func (s *straddle) limits() []Limit {
 	return keep
 }
 
+// usualPage is taken where the page size is not known, tokens.
+const usualPage = 64
+
 // pairAt places a pair around a limit. Rounds move the prompt over it: just
 // over, within the engine's own margin below, a page over, then further pages.
-// Some engines differ only in the first.
-func (e Env) pairAt(l Limit, round int) pair {
-	page := max(e.PageSize, 1)
+// The prompt under it stays under the smallest of all limits, too, or it would
+// control nothing.
+func (e Env) pairAt(l, smallestLimit Limit, round int) pair {
+	page := e.PageSize
+	if page == 0 {
+		page = usualPage
+	}
 	over := l.Tokens + 1
 	switch round {
 	case 0:
@@ -119,7 +134,11 @@ func (e Env) pairAt(l Limit, round int) pair {
 	if e.MaxPrompt > 0 {
 		over = min(over, e.MaxPrompt)
 	}
-	under := l.Tokens - underMargin
+	under := smallestLimit.Tokens - underMargin
+	if smallestLimit.Name == "accepted" {
+		// Found with a shorter answer, which may count against the same limit.
+		under -= e.MaxAnswer
+	}
 	if e.Context > 0 {
 		under = min(under, e.Context-e.MaxAnswer-underMargin)
 	}
@@ -208,9 +227,11 @@ func (s *straddle) lower(e *wire.Exchange) {
 	}
 	if s.lowered || named < smallest+underMargin || named >= p.limit.Tokens {
 		s.failures = append(s.failures, e.Label+" (the control arm was refused)")
+		s.step = pairSteps
 		return
 	}
-	*p = s.env.pairAt(Limit{"named", named}, 0)
+	l := Limit{"named", named}
+	*p = s.env.pairAt(l, l, 0)
 	s.lowered, s.step = true, 1
 }
 

@@ -66,8 +66,8 @@ func (t *tenants) prompt(tenant, i int) Send {
 // long as is known to be served.
 func (t *tenants) length(tenant, i int) int {
 	if t.round == tenantRounds && i == 0 && tenant == int(t.env.Seed%uint64(t.env.Tenants)) {
-		if l := t.env.Found.AcceptedMax; l > 0 {
-			return capped(t.env, min(l-underMargin, tenantLongest))
+		if t.env.Found.AcceptedMax > 0 {
+			return t.fits(tenantLongest)
 		}
 	}
 	short := [perTenant]int{160, 480, 1600}[i]
@@ -77,7 +77,7 @@ func (t *tenants) length(tenant, i int) int {
 // fits cuts a length to what was found to be served.
 func (t *tenants) fits(tokens int) int {
 	if l := t.env.Found.AcceptedMax; l > 0 {
-		tokens = min(tokens, l-underMargin)
+		tokens = min(tokens, l-underMargin-t.env.MaxAnswer)
 	}
 	return capped(t.env, tokens)
 }

@@ -67,9 +67,9 @@ type Baseline struct {
 	slope          float64 // tokens reported per token sent; 0 if not known
 }
 
-// NewBaseline draws the line from the shortest served prompt to the second or
-// third shortest, whichever is steeper: the other may have been shortened
-// already. Prompts of which next to nothing was counted are left out.
+// NewBaseline draws the line from the shortest served prompt to the third
+// shortest, or to the second if that is much steeper: the third has been
+// shortened already. Prompts of which next to nothing was counted are left out.
 func NewBaseline(all []Exchange) Baseline {
 	type point struct{ sent, used int }
 	var points []point
@@ -79,7 +79,8 @@ func NewBaseline(all []Exchange) Baseline {
 		}
 	}
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.sent, b.sent) })
-	points = slices.CompactFunc(points, func(a, b point) bool { return b.sent-a.sent < max(16, a.sent/4) })
+	// Lengths that hardly differ make no line.
+	points = slices.CompactFunc(points, func(p, q point) bool { return max(p.sent-q.sent, q.sent-p.sent) < max(16, min(p.sent, q.sent)/4) })
 	if len(points) == 0 {
 		return Baseline{}
 	}
@@ -87,7 +88,7 @@ func NewBaseline(all []Exchange) Baseline {
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
 	for i, b := range points[1:min(3, len(points))] {
 		slope := float64(b.used-a.used) / float64(b.sent-a.sent)
-		if i == 0 || slope > line.slope {
+		if i == 0 || slope > 0.9*line.slope {
 			line.slope = slope
 		}
 	}

@@ -1,0 +1,172 @@
+package probe_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// target is a scripted endpoint: it serves prompts of up to limit tokens and
+// does with longer ones whatever over says. One byte is one token.
+type target struct {
+	limit   int    // longest prompt that is read whole, tokens
+	over    string // refuse, refuse_plain, refuse_other, refuse_output, truncate, placeholder, silent, foreign, broken
+	usage   string // right, none, factor, short, over, constant
+	mute    bool   // never echoes a nonce, as a weak model does
+	counts  bool   // its tokenizer can be asked
+	failing map[int]bool
+
+	seq   int
+	clock time.Time
+	sent  []wire.Exchange
+	sends []probe.Send
+	names []string // of the tenants
+	noise *rand.Rand
+}
+
+func newTarget() *target {
+	return &target{
+		limit: 1 << 30, over: "refuse", usage: "right", counts: true,
+		clock: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		names: []string{"ada", "bob", "cyd"}, noise: rand.New(rand.NewPCG(1, 2)),
+	}
+}
+
+// batch makes the exchanges of a batch one after the other.
+func (t *target) batch(protocol string, sends []probe.Send) []wire.Exchange {
+	out := make([]wire.Exchange, len(sends))
+	for i, s := range sends {
+		out[i] = t.exchange(protocol, s)
+	}
+	t.sends = append(t.sends, sends...)
+	t.sent = append(t.sent, out...)
+	return out
+}
+
+func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
+	e := wire.Exchange{
+		Seq: t.seq, ID: uint64(t.seq), Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
+		Tenant: t.names[s.Tenant], Tail: s.Tail, Limit: s.Limit, Asked: s.Asked, MaxTokens: s.MaxTokens,
+		SentTokens: s.Tokens, SentExact: t.counts,
+	}
+	text := t.render(&e, s)
+	if s.Tokens == 0 {
+		e.SentTokens = len(text)
+	}
+	e.SentBytes = int64(e.SentTokens)
+	real := e.SentTokens
+	if !t.counts { // an estimate is off by up to 0.05 %
+		real += int(float64(real) * (t.noise.Float64() - 0.5) / 1000)
+	}
+	t.seq++
+	e.Answer = t.answer(&e, real)
+	e.Answer.Start = t.clock
+	t.clock = t.clock.Add(time.Second)
+	e.Answer.End = t.clock
+	return e
+}
+
+// render writes a prompt out without its filler and fills in what it carries.
+func (t *target) render(e *wire.Exchange, s probe.Send) string {
+	var b strings.Builder
+	for _, turn := range s.Turns {
+		for _, p := range turn.Parts {
+			switch p.Kind {
+			case probe.Literal:
+				b.WriteString(p.Text)
+			case probe.Nonce:
+				e.Nonces[p.N] = fmt.Sprintf("n%04d-%05d", e.Seq, p.N)
+				b.WriteString(e.Nonces[p.N])
+			case probe.Token:
+				e.Token = fmt.Sprintf("CANARY-%016d", e.Seq)
+				b.WriteString(e.Token)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (t *target) answer(e *wire.Exchange, real int) *wire.Answer {
+	if t.failing[e.Seq] {
+		return &wire.Answer{Failure: &wire.Failure{Kind: wire.FailedTimeout, Message: "no byte for 60 s"}}
+	}
+	if real <= t.limit && !(t.over == "refuse_output" && real+e.MaxTokens > t.limit) {
+		return t.serve(e, real, true)
+	}
+	refuse := func(r wire.Refusal) *wire.Answer {
+		r.Status = 400
+		return &wire.Answer{Status: 400, Refusal: &r}
+	}
+	switch t.over {
+	case "refuse":
+		return refuse(wire.Refusal{Kind: wire.RefusedPool, Limit: t.limit + 1, Sent: real})
+	case "refuse_plain":
+		return refuse(wire.Refusal{Kind: wire.RefusedTooLong})
+	case "refuse_other": // names a limit that it does not keep
+		return refuse(wire.Refusal{Kind: wire.RefusedContext, Limit: t.limit + 777})
+	case "refuse_output":
+		return refuse(wire.Refusal{Kind: wire.RefusedOutput, Limit: t.limit})
+	case "server_error":
+		return &wire.Answer{Status: 500, Refusal: &wire.Refusal{Kind: wire.RefusedServer, Status: 500}}
+	case "truncate":
+		return t.serve(e, t.limit, false)
+	case "placeholder":
+		a := t.serve(e, 1, false)
+		a.Pieces[0].Text = "whatever stood there"
+		return a
+	case "silent":
+		a := t.serve(e, real, false)
+		a.Pieces, a.Finish = nil, "length"
+		return a
+	case "foreign": // counts right, answers with nothing of its own
+		a := t.serve(e, real, false)
+		a.Pieces[0].Text = "whatever stood there"
+		return a
+	}
+	panic("no such behaviour: " + t.over)
+}
+
+// serve answers with the nonce asked for, if what was read holds it.
+func (t *target) serve(e *wire.Exchange, read int, whole bool) *wire.Answer {
+	text := "noted"
+	if e.Asked >= 0 && !t.mute && (whole || e.Asked == 2) {
+		text = e.Nonces[e.Asked]
+	}
+	a := &wire.Answer{Status: 200, Finish: "stop", Pieces: []wire.Piece{{Channel: wire.Content, Text: text}}}
+	switch t.usage {
+	case "right":
+		a.Usage = &wire.Usage{Prompt: read}
+	case "factor":
+		a.Usage = &wire.Usage{Prompt: max(1, read*8/10)}
+	case "short":
+		a.Usage = &wire.Usage{Prompt: max(1, read-40)}
+	case "over":
+		a.Usage = &wire.Usage{Prompt: read + 500}
+	case "constant":
+		a.Usage = &wire.Usage{Prompt: 10}
+	case "cached":
+		a.Usage = &wire.Usage{Prompt: read - read/2, Cached: read / 2}
+	case "none":
+	default:
+		panic("no such usage: " + t.usage)
+	}
+	return a
+}
+
+// drive runs a protocol to its end, and gives up if it has none.
+func (t *target) drive(p probe.Protocol, env probe.Env) probe.Plan {
+	plan := p.Start(env)
+	var done []wire.Exchange
+	for range 200 {
+		sends := plan.Next(done)
+		if len(sends) == 0 {
+			return plan
+		}
+		done = t.batch(p.Name, sends)
+	}
+	panic("protocol " + p.Name + " does not end")
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// counted is a served exchange of which the target counted some tokens.
+func counted(sent, prompt, cached int) Exchange {
+	return Exchange{SentTokens: sent, Asked: -1, Answer: &Answer{Status: 200, Usage: &Usage{Prompt: prompt, Cached: cached}}}
+}
+
+func TestUsedAddsCachedTokensBackOnlyWhereTheyAreMissing(t *testing.T) {
+	for _, c := range []struct{ sent, prompt, cached, want int }{
+		{1000, 1000, 0, 1000},
+		{1000, 1000, 900, 1000}, // cached tokens are among the prompt's
+		{1000, 100, 900, 1000},  // cached tokens are apart
+		{1000, 500, 0, 500},
+		{1000, 1, 3, 1}, // the placeholder's few tokens are no cache
+		{1000, 950, 900, 950},
+	} {
+		e := counted(c.sent, c.prompt, c.cached)
+		if got, ok := e.Used(); !ok || got != c.want {
+			t.Errorf("%+v: used %d %v", c, got, ok)
+		}
+	}
+	for _, e := range []Exchange{{}, {Answer: &Answer{}}, counted(100, 0, 50)} {
+		if used, ok := e.Used(); ok {
+			t.Errorf("%d tokens used where nothing was reported", used)
+		}
+	}
+}
+
+func TestCollapsed(t *testing.T) {
+	for _, c := range []struct {
+		sent, prompt int
+		want         bool
+	}{
+		{10641, 1, true}, {10641, 64, true}, {10641, 106, true}, {10641, 107, false},
+		{512, 64, true}, {512, 65, false}, {511, 1, false}, {681281, 6812, true},
+	} {
+		if e := counted(c.sent, c.prompt, 0); e.Collapsed() != c.want {
+			t.Errorf("%d sent, %d counted: collapsed %v", c.sent, c.prompt, !c.want)
+		}
+	}
+	refused := counted(10641, 1, 0)
+	refused.Answer.Refusal = &Refusal{Kind: RefusedPool}
+	if refused.Collapsed() {
+		t.Error("a refusal has collapsed")
+	}
+}
+
+func TestEchoes(t *testing.T) {
+	answer := func(channel Channel, text, finish string) *Answer {
+		return &Answer{Status: 200, Finish: finish, Pieces: []Piece{{channel, text}}}
+	}
+	for _, c := range []struct {
+		name         string
+		answer       *Answer
+		echoes, lost bool
+	}{
+		{"content", answer(Content, "It is abcde-fghij.", "stop"), true, false},
+		{"upper case", answer(Content, "ABCDE-FGHIJ", "stop"), true, false},
+		{"reasoning", answer(Reasoning, "so abcde-fghij", "length"), true, false},
+		{"header only", answer(Header, "X-Echo: abcde-fghij", "stop"), false, true},
+		{"something else", answer(Content, "noted", "stop"), false, true},
+		{"nothing", &Answer{Status: 200, Finish: "length"}, false, true},
+		{"no room left by reasoning", answer(Reasoning, "let me think", "length"), false, false},
+		{"refused", &Answer{Status: 400, Refusal: &Refusal{}}, false, false},
+		{"none", nil, false, false},
+	} {
+		e := Exchange{Nonces: [3]string{"", "abcde-fghij", ""}, Asked: 1, Answer: c.answer}
+		if e.Echoes(1) != c.echoes || e.EchoLost() != c.lost {
+			t.Errorf("%s: echoes %v, lost %v", c.name, e.Echoes(1), e.EchoLost())
+		}
+		if e.Echoes(0) || e.Echoes(-1) || e.Echoes(3) {
+			t.Errorf("%s: echoes a nonce that is not there", c.name)
+		}
+		if e.Asked = -1; e.EchoLost() {
+			t.Errorf("%s: lost an echo that nobody asked for", c.name)
+		}
+	}
+}
+
+// Whatever factor and constant a target counts wrongly by, the line through
+// its short prompts says what it reports for long ones.
+func TestBaselineFollowsAnyLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		factor := rapid.Float64Range(0.3, 3).Draw(t, "factor")
+		constant := rapid.IntRange(0, 2000).Draw(t, "constant")
+		report := func(sent int) int { return constant + int(factor*float64(sent)) }
+		var all []Exchange
+		for _, sent := range []int{10624, 192, 640, 2048, 10625} {
+			all = append(all, counted(sent, report(sent), 0))
+		}
+		all = append(all, counted(10641, 1, 0)) // a collapse teaches nothing
+		got, ok := NewBaseline(all).Expect(100_000)
+		if want := float64(report(100_000)); !ok || got < want*0.98-10 || got > want*1.02+10 {
+			t.Fatalf("expects %.0f %v, want %.0f", got, ok, want)
+		}
+	})
+}
+
+func TestBaselineKnowsWhenCountsMeanNothing(t *testing.T) {
+	constant := []Exchange{counted(192, 10, 0), counted(400, 10, 0), counted(640, 10, 0)}
+	line := NewBaseline(constant)
+	if used, ok := line.Expect(10_000); ok || !line.Known() {
+		t.Errorf("expects %.0f of a target that always counts 10", used)
+	}
+	none := NewBaseline([]Exchange{{SentTokens: 100, Answer: &Answer{Status: 200}}, {}})
+	if _, ok := none.Expect(100); ok || none.Known() {
+		t.Error("knows a line without a count")
+	}
+	// The second shortest prompt was shortened already: the steeper line holds.
+	shortened := NewBaseline([]Exchange{counted(192, 192, 0), counted(640, 640, 0), counted(2048, 1024, 0)})
+	if used, ok := shortened.Expect(4096); !ok || used < 4000 {
+		t.Errorf("expects %.0f of 4096 tokens", used)
+	}
+}
