@@ -1,0 +1,118 @@
+package canary
+
+// pass looks for canary words in one text, which it is given in blocks.
+type pass struct {
+	lx  *lexicon
+	run run
+
+	// The word under way. Key packs its letters, and rest those after the
+	// first, for a word whose first letter belongs to an escape before it.
+	letters   int
+	key, rest uint64
+	escaped   bool
+	from      place
+	fromRest  place
+	to        place
+	pending   bool // an escape came just before
+
+	base  int64  // where the block begins in the stream
+	spans []span // where its bytes come from, if it was decoded
+}
+
+// span is where a decoded byte comes from: a range of the stream, and the
+// count of what only the view could read before and after it.
+type span struct{ from, to place }
+
+func (p *pass) startOf(i int) place {
+	if p.spans != nil {
+		return p.spans[i].from
+	}
+	return place{off: p.base + int64(i)}
+}
+
+func (p *pass) endOf(i int) place {
+	if p.spans != nil {
+		return p.spans[i].to
+	}
+	return place{off: p.base + int64(i) + 1}
+}
+
+// block reads b, which begins at base, from i on and returns up to where it is done
+// with. The rest is to be given again with what follows it.
+func (p *pass) block(b []byte, i int, last bool) int {
+	i = p.careful(b, i, len(b), last)
+	if last {
+		p.endWord()
+		p.run.stop()
+	}
+	return i
+}
+
+// careful reads b from i piece by piece, through stop and on to the first
+// place between words. It returns where it stopped.
+func (p *pass) careful(b []byte, i, stop int, last bool) int {
+	for i < len(b) && (i < stop || p.letters > 0 || p.pending) {
+		kind, c, n := lex(b[i:], last)
+		switch kind {
+		case more:
+			return i
+		case letter:
+			p.letter(c, i, i+n-1)
+		case nothing:
+		default:
+			p.endWord()
+			p.pending = kind == escape
+		}
+		i += n
+	}
+	return i
+}
+
+func (p *pass) letter(c byte, i, j int) {
+	switch {
+	case p.letters == 0:
+		p.key, p.rest = uint64(c), 0
+		p.from = p.startOf(i)
+		p.escaped, p.pending = p.pending, false
+	case p.letters <= maxLetters:
+		if p.letters == 1 {
+			p.fromRest = p.startOf(i)
+		}
+		if p.letters < maxLetters {
+			p.key |= uint64(c) << (8 * p.letters)
+		}
+		p.rest |= uint64(c) << (8 * (p.letters - 1))
+	}
+	p.letters = min(p.letters+1, maxLetters+2)
+	p.to = p.endOf(j)
+}
+
+// endWord takes the word under way, if there is one.
+func (p *pass) endWord() {
+	if p.letters == 0 {
+		return
+	}
+	n := p.letters
+	p.letters = 0
+	if minLetters <= n && n <= maxLetters {
+		if w := p.lx.find(p.key); w >= 0 {
+			p.run.push(uint64(w), p.from, p.to)
+			return
+		}
+	}
+	if p.escaped && minLetters < n && n <= maxLetters+1 && isEscapeLetter(byte(p.key)) {
+		if w := p.lx.find(p.rest); w >= 0 {
+			p.run.push(uint64(w), p.fromRest, p.to)
+			return
+		}
+	}
+	p.run.stop()
+}
+
+func isEscapeLetter(c byte) bool {
+	switch c {
+	case 'b', 'f', 'n', 'r', 't', 'v':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package canary
+
+// place is a position in the scanned stream. Sig counts, in a decoded view,
+// what only that view could read up to there.
+type place struct{ off, sig int64 }
+
+// finding is a hit with its ends as places.
+type finding struct {
+	id         ID
+	form       Form
+	word       int
+	words      int
+	start, end place
+}
+
+// run follows list words in a row and reports the canaries among them. Words
+// belong to one canary as long as each follows from the six before it.
+type run struct {
+	chain *chain
+	emit  func(finding)
+
+	count  int // list words in a row, counted up to MinWords
+	state  state
+	starts [MinWords]place // where the last words begin, by pos
+	pos    int
+	good   int // words in a row that followed from the six before, counted up to 2
+
+	known bool // the words under way are known to be of canary id
+	id    ID
+	word  int // offset of the first of them in the canary
+	words int
+	start place
+	end   place
+}
+
+// push takes the next list word.
+func (r *run) push(w uint64, start, end place) {
+	r.pos = (r.pos + 1) % MinWords
+	r.starts[r.pos] = start
+	follows := r.count >= seedWords && r.chain.next(r.state) == w
+	r.state = r.state.push(w)
+	r.count = min(r.count+1, MinWords)
+	if !follows {
+		r.finish()
+		return
+	}
+	r.good++
+	switch {
+	case r.known:
+		r.words++
+		r.end = end
+	case r.good == MinWords-seedWords:
+		r.identify(end)
+	case r.good > MinWords-seedWords:
+		// The words before may have followed by chance, or from before the
+		// beginning: the canary may begin here.
+		r.good = MinWords - seedWords
+		if id, ok := r.chain.open(r.state); ok {
+			r.begin(id, 0, seedWords, end)
+		}
+	}
+}
+
+// identify asks whose the last eight words are.
+func (r *run) identify(end place) {
+	id, at, ok := r.chain.locate(r.state)
+	if !ok {
+		return
+	}
+	// The state is six words; up to two more before them belong to the canary.
+	before := min(at, MinWords-seedWords)
+	r.begin(id, at-before, seedWords+before, end)
+}
+
+func (r *run) begin(id ID, word, words int, end place) {
+	r.known, r.id, r.word, r.words = true, id, word, words
+	r.start = r.starts[(r.pos+1+MinWords-words)%MinWords]
+	r.end = end
+}
+
+// finish ends what is under way, and reports it if it is long enough.
+func (r *run) finish() {
+	if r.known && r.words >= MinWords {
+		r.emit(finding{r.id, WordChain, r.word, r.words, r.start, r.end})
+	}
+	r.known, r.good = false, 0
+}
+
+// stop takes a word that is not in the list.
+func (r *run) stop() {
+	r.finish()
+	r.count = 0
+}
