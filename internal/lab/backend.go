@@ -63,6 +63,7 @@ type State struct {
 	DecodeUsed      int
 	Running         int // requests being decoded
 	Waiting         int // requests in any queue
+	AutoTruncate    bool // a prompt that is too long is cut, silently
 	Faults          []string
 	Defences        []string
 	FailedTransfers int64 // handoffs that did not end in a commit

@@ -90,7 +90,7 @@ func (e *Engine) State() State {
 		PrefillPool: h.PrefillPages * h.PageSize, DecodePool: h.DecodePages * h.PageSize,
 		PrefillUsed: p.UsedPages * h.PageSize, DecodeUsed: d.UsedPages * h.PageSize,
 		Running: d.Running, Waiting: p.Waiting + d.Waiting,
-		Faults: e.cfg.Faults, Defences: e.cfg.Defences,
+		AutoTruncate: e.cfg.AutoTruncate, Faults: e.cfg.Faults, Defences: e.cfg.Defences,
 		FailedTransfers: p.Failed + d.Failed,
 		Broken:          e.why.Text(),
 	}

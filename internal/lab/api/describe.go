@@ -81,7 +81,7 @@ func (h *handler) worker(s lab.State, mode string, pool int) worker {
 	return worker{
 		Status: "ready", ModelPath: h.Model, ServedModelName: h.Model, DisaggregationMode: mode,
 		ContextLength: s.Context, PageSize: s.PageSize, MaxTotalNumTokens: pool,
-		MaxReqInputLen: min(s.Context-1, pool-1) - 5, DisableRadixCache: true, Version: s.Version,
+		MaxReqInputLen: min(s.Context-1, pool-1) - 5, AllowAutoTruncate: s.AutoTruncate, DisableRadixCache: true, Version: s.Version,
 		InternalStates: []internalState{{memoryUsage{pool}}},
 	}
 }
