@@ -1,6 +1,9 @@
 package handoff
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Room names one request inside the engine. Rooms are never used twice; 0 is none.
 type Room uint64
@@ -122,6 +125,47 @@ type Event struct {
 	Clamp       bool // MaxNew was not asked for: shorten it to what fits
 	Finish      Finish
 	Refusal     Refusal
+}
+
+// String shows the fields that are not zero.
+func (e Event) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v room=%d", e.Kind, e.Room)
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"tokens", e.Tokens}, {"max", e.MaxNew}, {"sent", e.Sent}, {"prompt", e.Prompt}, {"made", e.Made}, {"pos", e.Pos},
+	} {
+		if f.value != 0 {
+			fmt.Fprintf(&b, " %s=%d", f.name, f.value)
+		}
+	}
+	switch e.Kind {
+	case Page:
+		fmt.Fprintf(&b, " index=%d from=%d to=%d", e.Index, e.From, e.To)
+	case Write:
+		fmt.Fprintf(&b, " index=%d to=%d", e.Index, e.To)
+	case Zero:
+		fmt.Fprintf(&b, " to=%d", e.To)
+	case Reserved:
+		fmt.Fprintf(&b, " pages=%v", e.Pages)
+	case Token, Meta, Ran, Stepped, Step:
+		fmt.Fprintf(&b, " token=%d", e.Token)
+	case Done:
+		fmt.Fprintf(&b, " finish=%v", e.Finish)
+	case Refused:
+		fmt.Fprintf(&b, " status=%d %q", e.Refusal.Status(), e.Refusal.Text())
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}, {"clamp", e.Clamp}} {
+		if f.set {
+			b.WriteString(" " + f.name)
+		}
+	}
+	return b.String()
 }
 
 // Action is an event that a machine wants delivered to a role.
