@@ -61,8 +61,8 @@ type State struct {
 	DecodePool      int // tokens
 	PrefillUsed     int // tokens in pages that are owned
 	DecodeUsed      int
-	Running         int // requests being decoded
-	Waiting         int // requests in any queue
+	Running         int  // requests being decoded
+	Waiting         int  // requests in any queue
 	AutoTruncate    bool // a prompt that is too long is cut, silently
 	Faults          []string
 	Defences        []string

@@ -74,7 +74,7 @@ func (h *handler) serverInfo(w http.ResponseWriter, _ *http.Request, _ string) {
 		Decode   []worker `json:"decode"`
 		Faults   []string `json:"lab_faults"`
 		Defences []string `json:"lab_defences"`
-	}{limiting, []worker{prefill}, []worker{decode}, s.Faults, s.Defences})
+	}{limiting, []worker{prefill}, []worker{decode}, append([]string{}, s.Faults...), append([]string{}, s.Defences...)})
 }
 
 func (h *handler) worker(s lab.State, mode string, pool int) worker {

@@ -36,6 +36,11 @@ const (
 	RefuseBare RefusalShape = "bare"
 )
 
+// Valid reports whether s is one of the refusal shapes.
+func (s RefusalShape) Valid() bool {
+	return s == RefuseInStream || s == RefuseWithStatus || s == RefuseBare
+}
+
 // Defaults of Options.
 const (
 	DefaultMaxBody   = 32 << 20 // bytes
