@@ -187,13 +187,14 @@ func (c *counter) settle(v variant) prompt {
 	}
 }
 
-// words finds the longest filler that keeps the prompt within target, by
-// counting, correcting and counting again. ok is false if nothing was counted.
+// words finds a filler that keeps the prompt within target and leaves a gap
+// that padding can fill, by counting, correcting and counting again. ok is
+// false if nothing was counted.
 func (c *counter) words(target, guess int) (best variant, ok bool) {
-	lo, hi := variant{words: -1}, variant{words: maxWords + 1}
+	under, over := variant{words: -1}, variant{words: maxWords + 1}
 	at := guess
-	// The extra turns are only for prompts that have only been too long so far.
-	for i := 0; i < wordCounts || i < 2*wordCounts && lo.words < 0; i++ {
+	// A prompt that has only been too long so far is tried on with ever less.
+	for i := 0; i < wordCounts || under.words < 0 && i < 2*wordCounts; i++ {
 		v := c.try(at, "")
 		if !v.exact {
 			break
@@ -201,43 +202,49 @@ func (c *counter) words(target, guess int) (best variant, ok bool) {
 		if v.tokens == target {
 			return v, true
 		}
-		rate := slope(v, lo, hi)
+		rate := c.slope(v, under, over)
 		if v.tokens < target {
-			lo = v
+			under = v
 		} else {
-			hi = v
+			over = v
 		}
-		next := at + int(math.Floor(float64(target-v.tokens)/rate))
-		if lo.words < 0 && i >= 2 {
-			// Corrections are not enough for this tokenizer: step well below.
-			next = min(next, at-1-at/8)
+		next := at + correction(float64(target-v.tokens)/rate)
+		if i >= wordCounts {
+			next -= at / 8
 		}
-		next = min(max(next, lo.words+1, 0), hi.words-1)
-		if next <= lo.words || next < 0 {
-			break
+		next = max(under.words+1, 0, min(next, over.words-1))
+		if next >= over.words || v.tokens < target && float64(target-v.tokens) < rate+2 {
+			break // a word more would be too many
 		}
-		if at = next; lo.words >= 0 && target-lo.tokens < int(rate)+1 {
-			break // padding does the rest
-		}
+		at = next
 	}
-	if lo.words >= 0 {
-		return lo, true
+	if under.words >= 0 {
+		return under, true
 	}
-	return hi, hi.words <= maxWords
+	return over, over.words <= maxWords
 }
 
-// slope is how many tokens a word makes, from v and a variant counted before
-// it, if there is one, else from v alone.
-func slope(v, lo, hi variant) float64 {
-	r := float64(v.tokens) / float64(max(1, v.words))
-	for _, o := range []variant{lo, hi} {
+// correction is how many words to add, or to take away if negative, where
+// want would be right on average. It stays short of that by what the lengths
+// of so many words may vary: padding fills a gap, nothing shortens a word.
+func correction(want float64) int {
+	return int(math.Floor(want - math.Sqrt(math.Abs(want))/2))
+}
+
+// slope is how many tokens a word makes: between v and a variant counted
+// before it, if there is one, else by the share that words have in v's bytes.
+func (c *counter) slope(v variant, before ...variant) float64 {
+	bare := totalSize(c.template.build(0, ""))
+	all := totalSize(v.messages)
+	r := float64(v.tokens) / float64(all) * float64(all-bare) / float64(max(1, v.words))
+	for _, o := range before {
 		if o.exact && o.words != v.words {
 			if s := float64(v.tokens-o.tokens) / float64(v.words-o.words); s > 0 {
 				r = s
 			}
 		}
 	}
-	return max(r, 0.01)
+	return max(r, 0.1)
 }
 
 // pad fills the gap to target with single characters: full stops are a token

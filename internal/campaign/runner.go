@@ -138,7 +138,7 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 		}
 	}
 	if l, ok := plan.(probe.Limiter); ok {
-		r.found = l.Found()
+		r.learnLimits(l.Found())
 	}
 	if why == "" {
 		why = plan.Missing()
@@ -148,6 +148,17 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	r.result.Protocols = append(r.result.Protocols, out)
 	r.progress.Findings = len(r.result.Findings)
 	return targetErr
+}
+
+// learnLimits takes over what a protocol has measured; what it did not measure
+// stays as an earlier one has.
+func (r *runner) learnLimits(f probe.Found) {
+	if f.AcceptedMax > 0 {
+		r.found.AcceptedMax = f.AcceptedMax
+	}
+	if f.RejectedMin > 0 {
+		r.found.RejectedMin = f.RejectedMin
+	}
 }
 
 func (r *runner) env(protocol string) probe.Env {

@@ -1,0 +1,149 @@
+package campaign
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+func rateLimited(after time.Duration) *wire.Answer {
+	a := refused(wire.RefusedRate, 429, "slow down")
+	a.Refusal.RetryAfter = after
+	return a
+}
+
+// limitFirst refuses the first n calls for their rate.
+func limitFirst(n int, after time.Duration) *fakeTarget {
+	return &fakeTarget{answer: func(_ context.Context, call int, _ string) *wire.Answer {
+		if call < n {
+			return rateLimited(after)
+		}
+		return nil
+	}}
+}
+
+func one() *script { return &script{batches: [][]probe.Send{{fillerSend(400)}}} }
+
+func TestRetryAfterIsRespected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := limitFirst(2, 30*time.Second)
+		start := time.Now()
+		res := mustRun(t, config(f, one().protocol("smoke")))
+		took := time.Since(start)
+		if res.Verdict != Clean || f.calls != 3 || res.Spent.Requests != 3 || res.Spent.Exchanges != 1 {
+			t.Errorf("verdict %s after %d calls, spent %+v", res.Verdict, f.calls, res.Spent)
+		}
+		if took < time.Minute || took > 66*time.Second {
+			t.Errorf("waited %v, want twice 30 s and at most a tenth more", took)
+		}
+		if f.texts[0] != f.texts[2] {
+			t.Error("the exchange was not sent again as it was")
+		}
+	})
+}
+
+func TestBackOffGrowsAndEnds(t *testing.T) {
+	pauses := func(seed uint64) time.Duration {
+		var took time.Duration
+		synctest.Test(t, func(t *testing.T) {
+			f := limitFirst(1000, 0)
+			cfg := config(f, one().protocol("smoke"))
+			cfg.Seed = seed
+			start := time.Now()
+			res := mustRun(t, cfg)
+			took = time.Since(start)
+			if f.calls != maxAttempts || res.Verdict != Inconclusive || !strings.Contains(res.Protocols[0].Reason, "rate limit") {
+				t.Errorf("%d calls, verdict %s, reason %q", f.calls, res.Verdict, res.Protocols[0].Reason)
+			}
+		})
+		return took
+	}
+	// 1, 2, 4, 8 and 16 s, each between half and one and a half times that.
+	a := pauses(1)
+	if a < 31*time.Second/2 || a > 47*time.Second {
+		t.Errorf("waited %v in all", a)
+	}
+	if b := pauses(1); a != b {
+		t.Errorf("the same seed waited %v, then %v", a, b)
+	}
+	if b := pauses(2); a == b {
+		t.Error("another seed has the same jitter")
+	}
+}
+
+func TestNoWaitIsLongerThanAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := limitFirst(1000, time.Hour)
+		start := time.Now()
+		res := mustRun(t, config(f, one().protocol("smoke")))
+		if took := time.Since(start); took > 0 || f.calls != 1 || !strings.Contains(res.Protocols[0].Reason, "1h0m0s") {
+			t.Errorf("%v, %d calls, reason %q", took, f.calls, res.Protocols[0].Reason)
+		}
+	})
+}
+
+func TestInterruptedWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		f := limitFirst(1000, time.Minute)
+		res, err := Run(ctx, config(f, one().protocol("smoke")))
+		if err != nil || f.calls != 1 || res.Reason != "interrupted" || res.Spent.Requests != 1 {
+			t.Errorf("%d calls, %+v, %v", f.calls, res, err)
+		}
+	})
+}
+
+func TestTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeTarget{answer: func(ctx context.Context, _ int, _ string) *wire.Answer {
+			if !sleep(ctx, 4*time.Second) {
+				return failed(wire.FailedCanceled, "stopped")
+			}
+			return nil
+		}}
+		cfg := config(f, (&script{batches: [][]probe.Send{sends(1, 400), sends(1, 400), sends(1, 400), sends(1, 400)}}).protocol("smoke"))
+		cfg.Budget.Time = 10 * time.Second
+		start := time.Now()
+		res := mustRun(t, cfg)
+		if took := time.Since(start); took != 10*time.Second || res.Verdict != Inconclusive || res.Reason != "time limit of 10s reached" || res.Protocols[0].Served != 2 {
+			t.Errorf("took %v, reason %q, %+v", took, res.Reason, res.Protocols[0])
+		}
+	})
+}
+
+func TestBrokenConnectionsAreTriedOnceMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer *wire.Answer
+		calls  int
+	}{
+		"reset before any byte": {failed(wire.FailedCut, "connection reset"), 2},
+		"cut in the answer":     {&wire.Answer{Status: 200, Raw: wire.Blob{Size: 3}, Failure: &wire.Failure{Kind: wire.FailedCut, Message: "cut"}}, 1},
+		"timeout":               {failed(wire.FailedTimeout, "no byte"), 1},
+		"refused for length":    {refused(wire.RefusedContext, 400, "too long"), 1},
+		"server error":          {refused(wire.RefusedServer, 500, "oops"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeTarget{answer: func(context.Context, int, string) *wire.Answer { a := *c.answer; return &a }}
+			if mustRun(t, config(f, one().protocol("smoke"))); f.calls != c.calls {
+				t.Errorf("%d calls, want %d", f.calls, c.calls)
+			}
+		})
+	}
+}
+
+func TestRetriesCountAgainstTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := limitFirst(1000, 0)
+		cfg := config(f, one().protocol("smoke"))
+		cfg.Budget.Requests = 3
+		if res := mustRun(t, cfg); f.calls != 3 || res.Spent.Requests != 3 {
+			t.Errorf("%d calls, spent %+v", f.calls, res.Spent)
+		}
+	})
+}
