@@ -10,13 +10,12 @@ import (
 )
 
 // maxWords is the longest filler a prompt can have, words of canary.
-const maxWords = 1<<21 - 1
+const maxWords = canary.MaxWords - 1
 
 // template is a send with everything resolved but the length of its filler.
 // Filler is the only elastic part; what the protocol wrote out stands.
 type template struct {
-	coder  *canary.Coder
-	id     canary.ID
+	start  canary.Place // where the filler begins
 	turns  []probe.Turn
 	weight int // sum of the weights of all fillers; 0 if there are none
 	nonces [3]string
@@ -24,7 +23,7 @@ type template struct {
 }
 
 func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *template {
-	t := &template{coder: coder, id: id, turns: turns}
+	t := &template{start: coder.Place(id, 0), turns: turns}
 	for _, turn := range turns {
 		for _, p := range turn.Parts {
 			switch p.Kind {
@@ -48,7 +47,7 @@ func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *templat
 // the one before it stopped.
 func (t *template) build(words int, pad string) []wire.Message {
 	out := make([]wire.Message, 0, len(t.turns))
-	seen, from := 0, 0
+	seen, from, place := 0, 0, t.start
 	for _, turn := range t.turns {
 		var x text
 		for i, p := range turn.Parts {
@@ -65,7 +64,7 @@ func (t *template) build(words int, pad string) []wire.Message {
 				}
 				seen += max(1, p.N)
 				to := int(int64(words) * int64(seen) / int64(t.weight))
-				x.filler(t.coder, t.id, from, to-from)
+				place = x.filler(place, to-from)
 				from = to
 				if seen == t.weight {
 					x.literal(pad)
@@ -84,12 +83,11 @@ type text struct {
 	size     int64
 }
 
-// segment is a literal, or words from..from+n of a canary if n is not 0.
+// segment is a literal, or n words of a canary if n is not 0.
 type segment struct {
 	literal string
-	coder   *canary.Coder
-	id      canary.ID
-	from, n int
+	place   canary.Place
+	n       int
 }
 
 func (x *text) literal(s string) {
@@ -100,12 +98,15 @@ func (x *text) literal(s string) {
 	x.size += int64(len(s))
 }
 
-func (x *text) filler(c *canary.Coder, id canary.ID, from, n int) {
+// filler adds n words of a canary and returns the place behind them.
+func (x *text) filler(from canary.Place, n int) canary.Place {
 	if n == 0 {
-		return
+		return from
 	}
-	x.segments = append(x.segments, segment{coder: c, id: id, from: from, n: n})
-	x.size += c.WordsSize(id, from, n)
+	next, size := from.Skip(n)
+	x.segments = append(x.segments, segment{place: from, n: n})
+	x.size += size
+	return next
 }
 
 // Open implements wire.Text.
@@ -113,7 +114,7 @@ func (x *text) Open() io.Reader {
 	readers := make([]io.Reader, len(x.segments))
 	for i, s := range x.segments {
 		if s.n > 0 {
-			readers[i] = s.coder.Words(s.id, s.from, s.n)
+			readers[i] = s.place.Words(s.n)
 		} else {
 			readers[i] = strings.NewReader(s.literal)
 		}
