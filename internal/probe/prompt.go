@@ -53,7 +53,7 @@ func userTurn(i, n int, q question) []Part {
 	if i == 0 {
 		parts = append(parts, stated(0, q)...)
 	}
-	parts = append(parts, Part{Kind: Literal, Text: lead}, Part{Kind: Token}, text(" "), Part{Kind: Filler, N: 2})
+	parts = append(parts, Part{Kind: Literal, Text: lead}, Part{Kind: Token}, text(" "), Part{Kind: Filler, N: 4})
 	if i == n/2 {
 		parts = append(append(parts, text("\n")), stated(1, q)...)
 		parts = append(parts, Part{Kind: Filler, N: 1})

@@ -27,6 +27,12 @@ const (
 	sglangMargin = 6
 	// underMargin puts the control arm safely below every margin, tokens.
 	underMargin = 16
+	// apart is how much longer the prompt over the limit is than the one under it
+	// at least, tokens: prompt and usual answer of the one end before the other
+	// does. Positions are baked into cached keys, so a model that goes on from a
+	// position which a stale page also holds goes on where that page's owner
+	// stopped, and says nothing more.
+	apart = 48
 	// defaultPairs is enough for each usual limit once, or for one limit at each
 	// of its edges.
 	defaultPairs = 3
@@ -142,7 +148,7 @@ func (e Env) pairAt(l, smallestLimit Limit, round int) pair {
 	if e.Context > 0 {
 		under = min(under, e.Context-e.MaxAnswer-underMargin)
 	}
-	return pair{l, max(under, smallest), over}
+	return pair{l, max(min(under, over-apart), smallest), over}
 }
 
 func (s *straddle) Next(done []wire.Exchange) []Send {
