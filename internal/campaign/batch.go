@@ -110,11 +110,14 @@ func (r *runner) exchange(ctx context.Context, p *pending) {
 	if r.dir != nil {
 		r.dir.keep(e)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cfg.Observe != nil {
+		r.cfg.Observe(*e, p.prompt.messages)
+	}
 	if r.cfg.Progress == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	prompt, completion := cost(e)
 	r.progress.Sent++
 	r.progress.PromptTokens += prompt

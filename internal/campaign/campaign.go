@@ -39,6 +39,7 @@ type Facts struct {
 	Pool      int `json:"pool,omitempty"`      // smallest KV pool, tokens
 	PageSize  int `json:"page_size,omitempty"` // tokens a page
 	MaxAnswer int `json:"max_answer"`          // longest answer asked for, tokens; 0 takes 192
+	Pairs     int `json:"pairs,omitempty"`     // how many pairs straddle makes; 0 leaves it to the protocol
 }
 
 // Budget is what a campaign may spend; 0 stands for no limit.
@@ -56,17 +57,22 @@ type Config struct {
 	Oracles   []oracle.Oracle
 	Facts     Facts
 	Budget    Budget
+	Pairs     int // pairs that straddle makes; 0 leaves it to the protocol
 	// Concurrency is how many exchanges of a batch are under way at once; 0 takes 4.
 	Concurrency int
 	Seed        uint64
 	Key         canary.Key
-	// OutDir is the run directory to make; it must not exist or be empty. Empty keeps nothing on disk.
+	// OutDir is the run directory to make; it must not exist, be empty or come
+	// from MakeDir. Empty keeps nothing on disk.
 	OutDir  string
 	Version string // of kvcanary, for the record
 	Client  Client
 	// Progress is told about every finished exchange, one call at a time; nil tells nobody.
 	Progress func(Progress)
-	Now      func() time.Time // nil takes the system's clock
+	// Observe is given every finished exchange with the prompt that was sent,
+	// one call at a time; nil gives them to nobody.
+	Observe func(wire.Exchange, []wire.Message)
+	Now     func() time.Time // nil takes the system's clock
 }
 
 // Progress is how far a campaign is.
@@ -152,8 +158,8 @@ func (c Config) complete() (Config, error) {
 		return bad("%d tenants: at most %d can be told apart", len(c.Tenants), maxTenants)
 	case c.Facts.Context < 0 || c.Facts.Pool < 0 || c.Facts.PageSize < 0 || c.Facts.MaxAnswer < 0:
 		return bad("context, pool, page size and answer length cannot be negative")
-	case c.Budget.Tokens < 0 || c.Budget.Requests < 0 || c.Budget.Time < 0 || c.Concurrency < 0:
-		return bad("budgets and concurrency cannot be negative")
+	case c.Pairs < 0 || c.Budget.Tokens < 0 || c.Budget.Requests < 0 || c.Budget.Time < 0 || c.Concurrency < 0:
+		return bad("pairs, budgets and concurrency cannot be negative")
 	}
 	seen := map[string]bool{}
 	for _, t := range c.Tenants {

@@ -35,7 +35,7 @@ func DryRun(cfg Config) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Client, cfg.Progress, cfg.Oracles, cfg.OutDir = simulation{}, nil, nil, ""
+	cfg.Client, cfg.Progress, cfg.Observe, cfg.Oracles, cfg.OutDir = simulation{}, nil, nil, nil, ""
 	cfg.Budget.Time = 0
 	r := newRunner(cfg)
 	r.do = func(_ context.Context, e *wire.Exchange, _ wire.Request) *wire.Answer {

@@ -66,7 +66,7 @@ func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID
 	guess := f.wordsFor(t, s.Tokens)
 	best, ok := c.words(s.Tokens, guess)
 	if !ok {
-		return c.settle(c.estimate(guess, ""))
+		return c.settle(c.padEstimate(guess, s.Tokens))
 	}
 	if gap := s.Tokens - best.tokens; gap > 0 && gap <= maxPad {
 		best = c.pad(best, s.Tokens)
@@ -275,4 +275,15 @@ func (c *counter) pad(best variant, target int) variant {
 		}
 	}
 	return best
+}
+
+// padEstimate fills the gap that a whole word leaves where tokens seem to be
+// bytes: there a full stop is a token for sure.
+func (c *counter) padEstimate(words, target int) variant {
+	v := c.estimate(words, "")
+	perByte := (c.est.Estimate(2000, 1) - c.est.Estimate(1000, 1)) / 1000
+	if gap := target - v.tokens; perByte > 0.9 && gap > 0 && gap <= maxPad {
+		return c.estimate(words, strings.Repeat(".", gap))
+	}
+	return v
 }

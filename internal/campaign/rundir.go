@@ -42,9 +42,17 @@ type Record struct {
 	Version     string    `json:"version"`
 }
 
-// RawDir is where the raw answers of a run directory are kept; a client that
-// spills long answers to disk should spill them there.
-func RawDir(outDir string) string { return filepath.Join(outDir, rawFolder) }
+// MakeDir makes a new run directory and returns the folder in it where a
+// client may spill long answers. It is for callers that need that folder
+// before [Run] does the same. A directory that already holds anything is an
+// error: no run is ever overwritten.
+func MakeDir(path string) (spill string, err error) {
+	d, err := createDir(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(d.path, rawFolder), nil
+}
 
 // runDir is a run directory that is being written.
 type runDir struct {
@@ -56,20 +64,20 @@ type runDir struct {
 }
 
 // createDir makes a new run directory. It never touches one that is there
-// already, unless that is empty.
+// already, unless that is empty or as MakeDir leaves it.
 func createDir(path string) (*runDir, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	raw := filepath.Join(path, rawFolder)
+	if err := os.MkdirAll(raw, 0o700); err != nil {
 		return nil, fmt.Errorf("make the run directory: %w", err)
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the run directory: %w", err)
-	}
-	if len(entries) > 0 {
-		return nil, fmt.Errorf("run directory %s is not empty: name a new one", path)
-	}
-	if err := os.Mkdir(filepath.Join(path, rawFolder), 0o700); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
+	for folder, most := range map[string]int{path: 1, raw: 0} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, fmt.Errorf("read the run directory: %w", err)
+		}
+		if len(entries) > most {
+			return nil, fmt.Errorf("run directory %s is not empty: name a new one", path)
+		}
 	}
 	return &runDir{path: path}, nil
 }
@@ -129,7 +137,7 @@ func (d *runDir) keepRaw(e *wire.Exchange) error {
 	name := filepath.Join(rawFolder, fmt.Sprintf("%06d", e.Seq))
 	switch {
 	case raw.Path != "":
-		// The client has spilled it into RawDir, under a name of its own.
+		// The client has spilled it into the folder of raw answers, under a name of its own.
 		if err := os.Rename(raw.Path, filepath.Join(d.path, name)); err != nil {
 			return err
 		}

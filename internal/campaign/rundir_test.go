@@ -74,6 +74,19 @@ func TestRunDirectoryIsNeverOverwritten(t *testing.T) {
 	}
 }
 
+func TestDirectoryMadeBeforehand(t *testing.T) {
+	cfg := config(&fakeTarget{}, one().protocol("smoke"))
+	cfg.OutDir = filepath.Join(t.TempDir(), "run")
+	spill, err := MakeDir(cfg.OutDir)
+	if err != nil || spill != filepath.Join(cfg.OutDir, rawFolder) {
+		t.Fatalf("%q, %v", spill, err)
+	}
+	mustRun(t, cfg)
+	if _, err := MakeDir(cfg.OutDir); err == nil {
+		t.Error("a run would be overwritten")
+	}
+}
+
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	cfg := config(&fakeTarget{}, one().protocol("smoke"))
 	cfg.OutDir = filepath.Join(t.TempDir(), "run")
@@ -110,7 +123,7 @@ func TestNoSecretIsKept(t *testing.T) {
 		case 2:
 			a.Failure = &wire.Failure{Kind: wire.FailedCut, Message: "cut at " + mine}
 		case 3: // spilled by the client
-			a.Raw.Path = filepath.Join(RawDir(dir), "answer-1.raw")
+			a.Raw.Path = filepath.Join(dir, rawFolder, "answer-1.raw")
 			if err := os.WriteFile(a.Raw.Path, a.Raw.Bytes, 0o600); err != nil {
 				t.Error(err)
 			}
@@ -185,7 +198,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	f := &fakeTarget{answer: func(_ context.Context, call int, _ string) *wire.Answer {
 		if call == 1 {
-			if err := os.RemoveAll(RawDir(dir)); err != nil {
+			if err := os.RemoveAll(filepath.Join(dir, rawFolder)); err != nil {
 				t.Error(err)
 			}
 		}
