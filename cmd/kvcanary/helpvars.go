@@ -1,6 +1,12 @@
 package main
 
-import "github.com/alecthomas/kong"
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
 
 // helpVars are the tables that help texts name.
-func helpVars() kong.Vars { return kong.Vars{} }
+func helpVars() kong.Vars {
+	return kong.Vars{"protocols": strings.Join(protocolNames(), ", ")}
+}

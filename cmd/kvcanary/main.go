@@ -108,13 +108,13 @@ func run(s *session, args []string) int {
 		return exited
 	}
 	if err != nil {
-		return report(s, exitError{exitUsage, fmt.Errorf("%w (see kvcanary --help)", err)})
+		return conclude(s, exitError{exitUsage, fmt.Errorf("%w (see kvcanary --help)", err)})
 	}
-	return report(s, k.Run())
+	return conclude(s, k.Run())
 }
 
-// report prints err as one line and returns the exit code that it carries.
-func report(s *session, err error) int {
+// conclude prints err as one line and returns the exit code that it carries.
+func conclude(s *session, err error) int {
 	if err == nil {
 		return exitClean
 	}

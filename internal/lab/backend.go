@@ -19,6 +19,7 @@ type Backend interface {
 
 // Request is a tokenized prompt with its sampling parameters.
 type Request struct {
+	ID          string // what the API calls it
 	Tenant      string
 	Tokens      []byte // one byte a token, chat template applied
 	MaxTokens   int    // longest answer, tokens, at least 1

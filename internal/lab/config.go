@@ -24,6 +24,8 @@ type Config struct {
 	AutoTruncate bool
 	// Workers is how many goroutines each node computes with; 0 is one a processor.
 	Workers int
+	// Trace is a file that every step of every machine is appended to; empty traces nothing.
+	Trace string
 }
 
 // Small is an engine with the incident's proportions that fits anywhere.
@@ -71,7 +73,17 @@ func (c Config) setup() (node.Setup, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Workers: workers}, nil
+	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace}, nil
+}
+
+// startTrace opens the router's trace, with the engine's setup as its first line.
+func startTrace(s node.Setup) (*node.Tracer, error) {
+	t, err := node.OpenTrace(s.Trace, handoff.ToRouter)
+	if err != nil {
+		return nil, err
+	}
+	t.Begin(s.Handoff)
+	return t, t.Flush()
 }
 
 // Validate says what is wrong with a configuration.

@@ -33,6 +33,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	router *handoff.Router
+	trace  *node.Tracer
 	next   handoff.Room
 	open   map[handoff.Room]*call
 	stats  map[handoff.Role]node.Stats
@@ -42,9 +43,9 @@ type Engine struct {
 
 // newEngine runs a router over handshaken connections to both nodes. stop has
 // to end the nodes; it is called once, after their links are closed.
-func newEngine(cfg Config, setup node.Setup, prefill, decode net.Conn, stop func() error) *Engine {
+func newEngine(cfg Config, setup node.Setup, trace *node.Tracer, prefill, decode net.Conn, stop func() error) *Engine {
 	e := &Engine{
-		cfg: cfg, setup: setup, stop: stop, inbox: make(chan node.Inbound, 64),
+		cfg: cfg, setup: setup, trace: trace, stop: stop, inbox: make(chan node.Inbound, 64),
 		closing: make(chan struct{}), ended: make(chan struct{}),
 		router: handoff.NewRouter(setup.Handoff),
 		open:   map[handoff.Room]*call{}, stats: map[handoff.Role]node.Stats{},
@@ -68,7 +69,11 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	e.next++
 	c.room = e.next
 	e.open[c.room] = c
-	e.act(r, e.router.Step(handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}))
+	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
+	actions := e.router.Step(open)
+	e.trace.Open(r.ID, open, actions)
+	e.trace.Flush()
+	e.act(r, actions)
 	e.calls.Go(func() {
 		if !c.deliver(ctx, e.closing) {
 			e.cancel(c.room)
@@ -124,6 +129,7 @@ func (e *Engine) run() {
 	e.decode.Close()
 	err := e.stop()
 	e.calls.Wait()
+	err = errors.Join(err, e.trace.Close())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
@@ -149,7 +155,7 @@ func (e *Engine) take(in *node.Inbound) {
 		switch in.Frame.Event.Kind {
 		case handoff.Token, handoff.Done, handoff.Refused:
 			e.mu.Lock()
-			e.act(Request{}, e.router.Step(in.Frame.Event))
+			e.step(in.Frame.Event)
 			e.mu.Unlock()
 		default:
 			e.lose(handoff.Closing, fmt.Errorf("%v sent %v, which is not for the router", in.From, in.Frame.Event.Kind))
@@ -175,6 +181,14 @@ func (e *Engine) lose(why handoff.Reason, err error) {
 	e.why, e.err = handoff.Refusal{Reason: why}, err
 	e.act(Request{}, e.router.Lose(why))
 	close(e.closing)
+}
+
+// step gives the router an event. e.mu is held.
+func (e *Engine) step(in handoff.Event) {
+	actions := e.router.Step(in)
+	e.trace.Step(in, actions)
+	e.trace.Flush()
+	e.act(Request{}, actions)
 }
 
 // act carries out the router's actions; r is the request they are about where
@@ -236,5 +250,5 @@ func (e *Engine) cancel(room handoff.Room) {
 		return
 	}
 	delete(e.open, room)
-	e.act(Request{}, e.router.Step(handoff.Event{Kind: handoff.Cancel, Room: room}))
+	e.step(handoff.Event{Kind: handoff.Cancel, Room: room})
 }

@@ -17,6 +17,10 @@ func StartPipe(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	trace, err := startTrace(setup)
+	if err != nil {
+		return nil, err
+	}
 	m := model.New()
 	toPrefill, prefillToRouter := net.Pipe()
 	toDecode, decodeToRouter := net.Pipe()
@@ -44,7 +48,7 @@ func StartPipe(cfg Config) (*Engine, error) {
 	if err != nil {
 		toPrefill.Close()
 		toDecode.Close()
-		return nil, errors.Join(err, stop())
+		return nil, errors.Join(err, stop(), trace.Close())
 	}
-	return newEngine(cfg, setup, toPrefill, toDecode, stop), nil
+	return newEngine(cfg, setup, trace, toPrefill, toDecode, stop), nil
 }

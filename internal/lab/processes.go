@@ -29,6 +29,10 @@ func StartProcesses(cfg Config, exe string, args ...string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	trace, err := startTrace(setup)
+	if err != nil {
+		return nil, err
+	}
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func StartProcesses(cfg Config, exe string, args ...string) (*Engine, error) {
 		toDecode.Close()
 		return nil, errors.Join(err, decode.end())
 	}
-	e := newEngine(cfg, setup, toPrefill, toDecode, func() error {
+	e := newEngine(cfg, setup, trace, toPrefill, toDecode, func() error {
 		return errors.Join(prefill.end(), decode.end())
 	})
 	e.pids = map[string]int{"prefill": prefill.pid(), "decode": decode.pid()}

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"internal/lab/api":     {"internal/lab", "internal/lab/model"},
 	// Trials of the instrument against the lab: the one place outside cmd that sees both.
 	"internal/matrix": {"canary", "internal/..."},
+	"internal/demo":   {"canary", "internal/..."},
 	"cmd/kvcanary":    {"canary", "pagetag", "internal/..."},
 }
 

@@ -35,7 +35,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 		return
 	}
 	request.Tenant = tenant
-	head := head{ID: s.prefix + h.NewID(), Created: h.Now().Unix(), Model: h.Model}
+	request.ID = s.prefix + h.NewID()
+	head := head{ID: request.ID, Created: h.Now().Unix(), Model: h.Model}
 	if b.Stream {
 		h.stream(w, r, request, writer{shape: s, head: head, w: w}, b.StreamOptions.IncludeUsage)
 		return

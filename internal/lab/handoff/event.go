@@ -105,26 +105,28 @@ func (f Finish) Valid() bool { return f <= Length }
 // the others are zero. Lengths and positions are in tokens, pages are page
 // numbers in the pool of the node that they belong to.
 type Event struct {
-	Kind Kind
-	Room Room
+	Kind Kind `json:"kind"`
+	Room Room `json:"room"`
 
-	Tokens int // length of the prompt
-	MaxNew int // longest answer
-	Sent   int // tokens whose KV was sent
-	Prompt int // length of the prompt as the answer's usage reports it
-	Made   int // tokens of the answer
-	Pos    int // slot of a token in its sequence
-	Index  int // which page of the prompt
+	Tokens int `json:"tokens,omitempty"`  // length of the prompt
+	MaxNew int `json:"max_new,omitempty"` // longest answer
+	Sent   int `json:"sent,omitempty"`    // tokens whose KV was sent
+	Prompt int `json:"prompt,omitempty"`  // length of the prompt as the answer's usage reports it
+	Made   int `json:"made,omitempty"`    // tokens of the answer
+	Pos    int `json:"pos,omitempty"`     // slot of a token in its sequence
+	Index  int `json:"index,omitempty"`   // which page of the prompt
 
-	From, To int32   // page in the prefill pool, page in the decode pool
-	Pages    []int32 // decode pages, owned by the receiver of the event
+	// Page in the prefill pool, page in the decode pool.
+	From  int32   `json:"from,omitempty"`
+	To    int32   `json:"to,omitempty"`
+	Pages []int32 `json:"pages,omitempty"` // decode pages, owned by the receiver of the event
 
-	Token       byte
-	Stop        bool // Token ends the answer and is not part of it
-	Placeholder bool // the prompt to compute is the single token 0
-	Clamp       bool // MaxNew was not asked for: shorten it to what fits
-	Finish      Finish
-	Refusal     Refusal
+	Token       byte    `json:"token,omitempty"`
+	Stop        bool    `json:"stop,omitempty"`        // Token ends the answer and is not part of it
+	Placeholder bool    `json:"placeholder,omitempty"` // the prompt to compute is the single token 0
+	Clamp       bool    `json:"clamp,omitempty"`       // MaxNew was not asked for: shorten it to what fits
+	Finish      Finish  `json:"finish,omitempty"`
+	Refusal     Refusal `json:"refusal,omitzero"`
 }
 
 // String shows the fields that are not zero.
@@ -170,8 +172,8 @@ func (e Event) String() string {
 
 // Action is an event that a machine wants delivered to a role.
 type Action struct {
-	To Role
-	Event
+	To    Role `json:"to_role"`
+	Event      // its To field is a page
 }
 
 func broken(format string, args ...any) {

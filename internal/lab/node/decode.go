@@ -14,11 +14,16 @@ import (
 // router and to prefill, which it closes. It returns nil once the router hangs
 // up or ctx ends.
 func RunDecode(ctx context.Context, s Setup, m *model.Model, router, prefill net.Conn) error {
+	trace, err := OpenTrace(s.Trace, handoff.ToDecode)
+	if err != nil {
+		return err
+	}
 	d := &decode{
 		node:    newNode(s, m, s.Handoff.DecodePages, router, prefill, handoff.ToPrefill),
 		machine: handoff.NewDecode(s.Handoff),
 		asked:   map[handoff.Room]asked{},
 	}
+	d.trace = trace
 	return d.run(ctx, d)
 }
 
@@ -47,7 +52,9 @@ func (d *decode) take(f *Frame) {
 }
 
 func (d *decode) step(e handoff.Event) {
-	for _, a := range d.machine.Step(e) {
+	actions := d.machine.Step(e)
+	d.trace.Step(e, actions)
+	for _, a := range actions {
 		switch a.To {
 		case handoff.ToRouter:
 			d.tell(a.Event)

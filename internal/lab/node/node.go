@@ -21,7 +21,8 @@ import (
 // Setup is what a node needs to know.
 type Setup struct {
 	Handoff handoff.Config
-	Workers int // goroutines that compute at the same time, at least 1
+	Workers int    // goroutines that compute at the same time, at least 1
+	Trace   string // file that every step of a machine is appended to; empty traces nothing
 }
 
 // Shape is what both ends of this node's links must agree on.
@@ -50,6 +51,7 @@ type node struct {
 	lost   bool    // the link to the peer has ended
 	out    []Frame // for the router, held until the turn's report is queued
 	last   Stats
+	trace  *Tracer
 }
 
 func newNode(s Setup, m *model.Model, pages int, router, peer net.Conn, peerRole handoff.Role) *node {
@@ -62,6 +64,7 @@ func newNode(s Setup, m *model.Model, pages int, router, peer net.Conn, peerRole
 func (n *node) close() {
 	n.router.Close()
 	n.peer.Close()
+	n.trace.Close()
 }
 
 // worker is what sets prefill and decode apart.
@@ -143,6 +146,7 @@ func (n *node) accept(w worker, in *Inbound) error {
 // report queues changed statistics and then the turn's frames for the router,
 // so that who reads an answer's end finds its pages free.
 func (n *node) report(w worker) {
+	n.trace.Flush() // before anybody can see what came of the steps
 	s := w.stats()
 	s.PeerLost = n.lost
 	if s != n.last {

@@ -17,11 +17,16 @@ const chunk = 2048
 // router and to decode, which it closes. It returns nil once the router hangs
 // up or ctx ends.
 func RunPrefill(ctx context.Context, s Setup, m *model.Model, router, decode net.Conn) error {
+	trace, err := OpenTrace(s.Trace, handoff.ToPrefill)
+	if err != nil {
+		return err
+	}
 	p := &prefill{
 		node:    newNode(s, m, s.Handoff.PrefillPages, router, decode, handoff.ToDecode),
 		machine: handoff.NewPrefill(s.Handoff),
 		prompts: map[handoff.Room]prompt{},
 	}
+	p.trace = trace
 	return p.run(ctx, p)
 }
 
@@ -54,7 +59,9 @@ func (p *prefill) take(f *Frame) {
 }
 
 func (p *prefill) step(e handoff.Event) {
-	for _, a := range p.machine.Step(e) {
+	actions := p.machine.Step(e)
+	p.trace.Step(e, actions)
+	for _, a := range actions {
 		switch a.To {
 		case handoff.ToRouter:
 			p.tell(a.Event)

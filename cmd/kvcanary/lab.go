@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/lab"
+	"github.com/kvcanary/kvcanary/internal/lab/api"
+)
+
+// labGrace is how long requests may take to end once the lab shall stop.
+const labGrace = 2 * time.Second
+
+type labCmd struct {
+	Listen string `default:"127.0.0.1:8000" placeholder:"ADDR" help:"Address to serve on; port 0 takes a free one. Default: ${default}."`
+
+	Context     int    `default:"16384" placeholder:"N" help:"Context window, tokens. Default: ${default}."`
+	PrefillPool int    `default:"10640" placeholder:"N" help:"KV pool of the prefill node, tokens. Default: ${default}."`
+	DecodePool  int    `default:"20480" placeholder:"N" help:"KV pool of the decode node, tokens. Default: ${default}."`
+	PageSize    int    `default:"16" placeholder:"N" help:"Tokens a page. Default: ${default}."`
+	Policy      string `default:"sort" placeholder:"P" help:"Order in which free pages are used again: lifo, fifo or sort. Default: ${default}."`
+
+	Fault    []string `sep:"none" placeholder:"NAME[:MODE]" help:"Switch a fault on; repeat for more. They are listed above."`
+	Defence  []string `sep:"none" placeholder:"NAME[:MODE]" help:"Switch a defence on; repeat for more. They are listed above."`
+	Truncate bool     `name:"allow-auto-truncate" help:"Cut a prompt that is too long, silently, instead of refusing it."`
+	Refusal  string   `name:"refusal-shape" default:"sse" placeholder:"S" help:"How a refusal reaches a streaming client: sse (within a 200, as SGLang does), status, or bare. Default: ${default}."`
+
+	Transport string   `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one. Default: ${default}."`
+	Tenant    []string `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
+	Trace     string   `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
+	StopOnEOF bool     `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
+	Seed      *uint64  `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
+}
+
+// Help lists what can be switched on.
+func (labCmd) Help() string {
+	var b strings.Builder
+	b.WriteString("Serves the OpenAI API, and describes itself in SGLang's words, until it is interrupted.\n")
+	list := func(title string, table []lab.Switch) {
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		for _, s := range table {
+			name := s.Name
+			if len(s.Modes) > 0 {
+				name += ":" + strings.Join(s.Modes, "|")
+			}
+			fmt.Fprintf(&b, "\n%s: %s\n", name, s.Does)
+			if len(s.Reports) > 0 {
+				fmt.Fprintf(&b, "\n  %s\n", strings.Join(s.Reports, "\n  "))
+			}
+		}
+	}
+	list("Faults", lab.Faults)
+	list("Defences", lab.Defences)
+	return b.String()
+}
+
+func (c labCmd) Run(s *session) error {
+	options, err := c.options(s)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return unreachable(fmt.Errorf("cannot listen: %w: choose another --listen", err))
+	}
+	engine, err := c.engine()
+	if err != nil {
+		l.Close()
+		return unreachable(fmt.Errorf("the lab's engine does not start: %w", err))
+	}
+	options.Backend = engine
+	server := api.Serve(l, api.NewHandler(options), log.New(s.stderr, "kvcanary lab: ", 0))
+	if !isLoopback(server.URL) && len(options.Keys) == 0 {
+		fmt.Fprintln(s.stderr, "kvcanary lab: everybody who reaches this address is let in: name tenants with --tenant")
+	}
+	fmt.Fprintf(s.stdout, "kvcanary lab: listening on %s\n", server.URL)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	if c.StopOnEOF {
+		go func() {
+			io.Copy(io.Discard, s.stdin)
+			cancel()
+		}()
+	}
+	if err := serveUntil(ctx, server, engine); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
+// serveUntil serves until ctx ends, which is no error, or the engine or the
+// listener does. Nothing of either runs on when it returns.
+func serveUntil(ctx context.Context, server *api.Server, engine *lab.Engine) error {
+	died := make(chan error, 1)
+	go func() { died <- engine.Wait() }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-server.Done():
+	case err = <-died:
+	}
+	ending, cancel := context.WithTimeout(context.Background(), labGrace)
+	defer cancel()
+	return errors.Join(err, server.Close(ending), engine.Close())
+}
+
+// options reads the flags to the point where only the machine can say no.
+func (c labCmd) options(s *session) (api.Options, error) {
+	if err := c.config().Validate(); err != nil {
+		return api.Options{}, exitError{exitUsage, err}
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return api.Options{}, usageErrorf("--listen: %w: write HOST:PORT", err)
+	}
+	shape := api.RefusalShape(c.Refusal)
+	if !shape.Valid() {
+		return api.Options{}, usageErrorf("--refusal-shape %q: use sse, status or bare", c.Refusal)
+	}
+	if c.Transport != "tcp" && c.Transport != "pipe" {
+		return api.Options{}, usageErrorf("--transport %q: use tcp or pipe", c.Transport)
+	}
+	keys, err := c.keys(s)
+	if err != nil {
+		return api.Options{}, err
+	}
+	random := newRandom(c.Seed)
+	return api.Options{
+		Model: lab.ModelName, Keys: keys, RefusalShape: shape, Now: time.Now, NewSeed: random.uint64,
+		NewID: func() string { return fmt.Sprintf("%016x%016x", random.uint64(), random.uint64()) },
+	}, nil
+}
+
+func (c labCmd) config() lab.Config {
+	return lab.Config{
+		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
+		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
+	}
+}
+
+func (c labCmd) engine() (*lab.Engine, error) {
+	if c.Transport == "pipe" {
+		return lab.StartPipe(c.config())
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return lab.StartProcesses(c.config(), exe, "lab-node")
+}
+
+// keys are the tenants by key. A key comes from the environment, so that it
+// shows in no list of processes.
+func (c labCmd) keys(s *session) (map[string]string, error) {
+	keys := map[string]string{}
+	for _, t := range c.Tenant {
+		name, variable, ok := strings.Cut(t, "=")
+		if !ok || name == "" || variable == "" {
+			return nil, usageErrorf("--tenant %q: write NAME=ENVVAR, the name of an environment variable that holds the key", name)
+		}
+		key := s.getenv(variable)
+		if key == "" {
+			return nil, usageErrorf("environment variable %s is not set: export it with the key of tenant %s", variable, name)
+		}
+		if other, taken := keys[key]; taken {
+			return nil, usageErrorf("tenants %s and %s have the same key", other, name)
+		}
+		keys[key] = name
+	}
+	return keys, nil
+}
+
+// random is a source of numbers for many requests at once.
+type random struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func newRandom(seed *uint64) *random {
+	var key [32]byte
+	if seed != nil {
+		binary.LittleEndian.PutUint64(key[:], *seed)
+	} else {
+		crand.Read(key[:]) // never fails
+	}
+	return &random{r: rand.New(rand.NewChaCha8(key))}
+}
+
+func (r *random) uint64() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.r.Uint64()
+}
+
+// labNodeCmd is one node of a lab, as a process of its own.
+type labNodeCmd struct{}
+
+func (labNodeCmd) Run(s *session) error {
+	if err := lab.RunNode(s.ctx, s.stdin); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/kvcanary/kvcanary/canary"
+)
+
+type scanCmd struct {
+	KeyFile string   `name:"key-file" placeholder:"FILE" help:"Key that the canaries were made with. Default: kvcanary/key in the user's configuration directory."`
+	Decode  bool     `help:"Look into base64, hex and percent-encoded runs as well."`
+	Format  string   `enum:"text,json" default:"text" help:"text or json."`
+	Files   []string `arg:"" optional:"" name:"file" help:"Files to look through; standard input if none is named."`
+}
+
+// sighting is one line of the scan's output. JSON names are a contract.
+type sighting struct {
+	File     string `json:"file"`
+	Start    int64  `json:"start"` // byte range in the file
+	End      int64  `json:"end"`
+	Form     string `json:"form"`
+	View     string `json:"view,omitempty"`
+	Run      int    `json:"run"`
+	Tenant   int    `json:"tenant"`
+	Exchange int    `json:"exchange"`
+	Word     int    `json:"word"`
+	Words    int    `json:"words"`
+}
+
+func (c scanCmd) Run(s *session) error {
+	path, err := keyPath(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	// A key made on the spot would find nothing and call that clean.
+	key, err := canary.LoadKey(path)
+	if err != nil {
+		return unreachable(err)
+	}
+	coder := canary.New(key)
+	found := 0
+	show := printer(s.stdout, c.Format)
+	names := c.Files
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	for _, name := range names {
+		n, err := c.scanFile(s, coder, name, show)
+		found += n
+		if err != nil {
+			return unreachable(fmt.Errorf("scan %s: %w", name, err))
+		}
+	}
+	fmt.Fprintf(s.stderr, "kvcanary: %s in %s\n", count(found, "canary", "canaries"), count(len(names), "file", "files"))
+	if found > 0 {
+		return exitError{code: exitFound}
+	}
+	return nil
+}
+
+func (c scanCmd) scanFile(s *session, coder *canary.Coder, name string, show func(sighting)) (int, error) {
+	in := s.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		in = f
+	}
+	n := 0
+	scanner := coder.NewScanner(canary.ScanOptions{Decode: c.Decode}, func(h canary.Hit) {
+		n++
+		show(sighting{
+			File: name, Start: h.Start, End: h.End, Form: string(h.Form), View: h.View,
+			Run: h.ID.Run(), Tenant: h.ID.Tenant(), Exchange: h.ID.Seq(), Word: h.Word, Words: h.Words,
+		})
+	})
+	if _, err := io.Copy(scanner, in); err != nil {
+		return n, err
+	}
+	return n, scanner.Close()
+}
+
+// printer returns what writes one sighting: a line of text, or a line of JSON.
+func printer(w io.Writer, format string) func(sighting) {
+	if format == "json" {
+		enc := json.NewEncoder(w)
+		return func(x sighting) { enc.Encode(x) }
+	}
+	return func(x sighting) {
+		what := fmt.Sprintf("words %d to %d", x.Word, x.Word+x.Words-1)
+		if x.Form == string(canary.ShortToken) {
+			what = "its token"
+		}
+		if x.View != "" {
+			what += " (" + x.View + ")"
+		}
+		fmt.Fprintf(w, "%s:%d-%d: canary of run %d, exchange %d, tenant %d: %s\n", x.File, x.Start, x.End, x.Run, x.Exchange, x.Tenant, what)
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

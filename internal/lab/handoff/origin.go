@@ -1,0 +1,63 @@
+package handoff
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Origin says whose bytes a page of decode's pool holds: those of page Index
+// of a room's prompt and answer. Room 0: nobody has written it.
+type Origin struct {
+	Room  Room
+	Index int
+}
+
+// Origins follows a trace of decode and knows who has written each page of its
+// pool last. It runs the machine over again, and looks only at what the trace
+// says: the engine itself keeps no such account.
+type Origins struct {
+	decode *Decode
+	size   int // tokens a page
+	last   []Origin
+	// OnCommit is called when a room's answer begins, with its page table and
+	// whose bytes each page holds at that moment; index i of both is page i of
+	// the room's prompt.
+	OnCommit func(room Room, table []int32, origins []Origin)
+}
+
+// NewOrigins starts with an engine that nobody has used yet.
+func NewOrigins(cfg Config) *Origins {
+	return &Origins{decode: NewDecode(cfg), size: cfg.PageSize, last: make([]Origin, cfg.DecodePages)}
+}
+
+// Step takes the next record. It reports false if the machine would not have
+// acted as the record says.
+func (o *Origins) Step(r Record) bool {
+	if r.By != ToDecode || r.In == nil {
+		return true
+	}
+	out := o.decode.Step(*r.In)
+	if len(out) != len(r.Out) || len(out) > 0 && !reflect.DeepEqual(out, r.Out) {
+		return false
+	}
+	if r.In.Kind == Meta && o.OnCommit != nil {
+		table := slices.Clone(o.decode.Table(r.In.Room))
+		origins := make([]Origin, len(table))
+		for i, page := range table {
+			origins[i] = o.last[page]
+		}
+		o.OnCommit(r.In.Room, table, origins)
+	}
+	for _, a := range out {
+		switch a.Kind {
+		case Write:
+			o.last[a.Event.To] = Origin{a.Room, a.Index}
+		case Step:
+			index := a.Pos / o.size
+			o.last[o.decode.Table(a.Room)[index]] = Origin{a.Room, index}
+		case Zero:
+			o.last[a.Event.To] = Origin{}
+		}
+	}
+	return true
+}

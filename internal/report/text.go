@@ -1,0 +1,169 @@
+// Package report renders a run for people and pipelines.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/oracle"
+)
+
+const (
+	columns  = 80
+	shown    = 10 // findings shown one by one
+	evidence = 14 // leaked words shown of one finding
+)
+
+// Text writes a result for a terminal: the verdict first, then the evidence,
+// then what was and was not covered. At most 80 columns.
+func Text(w io.Writer, r *campaign.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "verdict: %s\n", r.Verdict)
+	if r.Reason != "" {
+		paragraph(&b, "", r.Reason)
+	}
+	fmt.Fprintf(&b, "target:  %s, model %s\n", printable(r.Target.BaseURL), printable(r.Target.Model))
+	findings(&b, r)
+	b.WriteString("\n")
+	for _, p := range r.Protocols {
+		protocol(&b, p)
+	}
+	b.WriteString("\n")
+	limits(&b, r.Limits)
+	fmt.Fprintf(&b, "spent:   %s in %s, %s prompt and %s answer tokens\n",
+		plural(r.Spent.Exchanges, "exchange"), plural(r.Spent.Requests, "request"), thousands(r.Spent.PromptTokens), thousands(r.Spent.CompletionTokens))
+	controls(&b, r.Controls)
+	closing(&b, r)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func findings(b *strings.Builder, r *campaign.Result) {
+	for i, f := range r.Findings {
+		if i == shown {
+			fmt.Fprintf(b, "\n  and %s more; all of them are in the JSON\n", plural(len(r.Findings)-shown, "finding"))
+			return
+		}
+		fmt.Fprintf(b, "\n%s: %s, exchange %d, tenant %s\n", strings.ToUpper(string(f.Kind)), f.Protocol, f.Exchange, printable(f.Tenant))
+		paragraph(b, "  ", f.Explain)
+		if text := quote(f.Evidence); text != "" {
+			paragraph(b, "  > ", text)
+		}
+	}
+}
+
+// quote is the evidence of a finding, cut: always words that kvcanary minted.
+func quote(e oracle.Evidence) string {
+	words := strings.Fields(printable(e.Text))
+	if len(words) > evidence {
+		return strings.Join(words[:evidence], " ") + " ..."
+	}
+	return strings.Join(words, " ")
+}
+
+func protocol(b *strings.Builder, p campaign.ProtocolResult) {
+	fmt.Fprintf(b, "%-9s %-12s %4d exchanges (%d served, %d refused), %s tokens, %.1f s\n",
+		p.Name, p.Verdict, p.Exchanges, p.Served, p.Refused, thousands(p.PromptTokens), p.Seconds)
+	if p.Reason != "" {
+		paragraph(b, "          ", p.Reason)
+	}
+	if p.Bound != nil {
+		fmt.Fprintf(b, "          with %.0f %% confidence under %s of such exchanges leak (n %d, power %.2f)\n",
+			100*p.Bound.Confidence, percent(p.Bound.RateUpper), p.Bound.N, p.Bound.Sensitivity)
+	}
+}
+
+func limits(b *strings.Builder, l campaign.Limits) {
+	switch {
+	case l.AcceptedMax == 0 && l.RejectedMin == 0:
+		b.WriteString("limits:  none was looked for\n")
+	case l.RejectedMin == 0:
+		fmt.Fprintf(b, "limits:  served %s tokens, refused none\n", thousands(l.AcceptedMax))
+	default:
+		fmt.Fprintf(b, "limits:  served %s tokens, refused %s (%s)\n", thousands(l.AcceptedMax), thousands(l.RejectedMin), printable(l.Rejection))
+	}
+}
+
+func controls(b *strings.Builder, c campaign.Controls) {
+	if c.NeverSentHits > 0 {
+		fmt.Fprintf(b, "controls: %d CANARIES THAT WERE NEVER SENT CAME BACK: the scanner or the run\nis broken, and no verdict may rest on it\n", c.NeverSentHits)
+		return
+	}
+	fmt.Fprintf(b, "control: %d canaries minted and never sent, none came back\n", c.NeverSent)
+}
+
+// closing says what the verdict means and what to do next.
+func closing(b *strings.Builder, r *campaign.Result) {
+	b.WriteString("\n")
+	switch r.Verdict {
+	case campaign.Leak:
+		paragraph(b, "", "Text planted in one exchange came out in another. Stop sending what must not be seen, keep the run directory, and report it to whoever runs the target before anybody else.")
+	case campaign.Violation:
+		paragraph(b, "", "No foreign text was seen, but the target did not refuse where it had to. On your own engine make the pool at least as large as the context, or lower the context; then run this again.")
+	case campaign.Clean:
+		paragraph(b, "", "Nothing was found in this sample. That is a bound, not a proof: see what it covers above.")
+	default:
+		paragraph(b, "", "Nothing is proven either way, because the run did not reach its coverage. Mend what is named above and run it again.")
+	}
+}
+
+// Paragraph writes text wrapped at 80 columns, each line behind the indent.
+func Paragraph(w io.Writer, indent, text string) error {
+	var b strings.Builder
+	paragraph(&b, indent, text)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// paragraph wraps text at 80 columns, each line behind the indent.
+func paragraph(b *strings.Builder, indent, text string) {
+	line := indent
+	for _, word := range strings.Fields(printable(text)) {
+		if len(line) > len(indent) && len(line)+1+len(word) > columns {
+			b.WriteString(line + "\n")
+			line = indent
+		}
+		if len(line) > len(indent) {
+			line += " "
+		}
+		line += word
+	}
+	if len(line) > len(indent) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// printable replaces what could drive a terminal, in text that may come from a
+// target: control characters and bidirectional overrides.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < 0x20 || r >= 0x7f && r < 0xa0,
+			r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff:
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+func percent(rate float64) string {
+	switch p := 100 * rate; {
+	case p >= 10:
+		return fmt.Sprintf("%.0f %%", p)
+	case p >= 0.1:
+		return fmt.Sprintf("%.1f %%", p)
+	default:
+		return fmt.Sprintf("%.3f %%", p)
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(n) + " " + noun + "s"
+}
