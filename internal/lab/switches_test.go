@@ -1,0 +1,92 @@
+package lab
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+func TestSwitchesAreDescribed(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	seen := map[string]bool{}
+	for _, s := range append(append([]Switch{}, Faults...), Defences...) {
+		if !name.MatchString(s.Name) || seen[s.Name] {
+			t.Errorf("%q is no good name", s.Name)
+		}
+		seen[s.Name] = true
+		if s.Does == "" || strings.HasSuffix(s.Does, ".") {
+			t.Errorf("%s: %q", s.Name, s.Does)
+		}
+		for _, mode := range append([]string{""}, s.Modes...) {
+			var sw handoff.Switches
+			s.apply(mode, &sw)
+			if sw == (handoff.Switches{}) {
+				t.Errorf("%s:%s switches nothing", s.Name, mode)
+			}
+		}
+	}
+	for _, f := range Faults {
+		if len(f.Reports) == 0 {
+			t.Errorf("%s has no public report", f.Name)
+		}
+	}
+}
+
+func TestSwitchesSwitch(t *testing.T) {
+	for spec, want := range map[string]handoff.Switches{
+		"stale_reserve":               {StaleReserve: true},
+		"stale_reserve:prefill_usage": {StaleReserve: true},
+		"stale_reserve:decode_usage":  {StaleReserve: true, DecodeUsage: true},
+	} {
+		var got handoff.Switches
+		apply, err := ParseFault(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if apply(&got); got != want {
+			t.Errorf("%s: got %+v", spec, got)
+		}
+	}
+	for spec, want := range map[string]handoff.Switches{
+		"retire": {Retire: true}, "zero_on_alloc": {ZeroOnAlloc: true},
+	} {
+		var got handoff.Switches
+		apply, err := ParseDefence(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if apply(&got); got != want {
+			t.Errorf("%s: got %+v", spec, got)
+		}
+	}
+}
+
+func TestBadConfigurationsSayWhatToDo(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		`unknown fault "stale": use one of stale_reserve`:                   func(c *Config) { c.Faults = []string{"stale"} },
+		`no mode "x": use one of prefill_usage, decode_usage`:               func(c *Config) { c.Faults = []string{"stale_reserve:x"} },
+		`unknown defence "stale_reserve": use one of retire, zero_on_alloc`: func(c *Config) { c.Defences = []string{"stale_reserve"} },
+		`defence retire has no modes: leave out ":x"`:                       func(c *Config) { c.Defences = []string{"retire:x"} },
+		`unknown free-list policy "random": use lifo, fifo or sort`:         func(c *Config) { c.Policy = "random" },
+		`page size is 0 tokens: it must be at least 1`:                      func(c *Config) { c.PageSize = 0 },
+		`each pool must hold at least one page`:                             func(c *Config) { c.DecodePool = 15 },
+		`leaves no room for a prompt`:                                       func(c *Config) { c.Context = 7 },
+	} {
+		cfg := Small()
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if e, err := StartPipe(cfg); err == nil {
+			e.Close()
+			t.Errorf("%q starts", want)
+		}
+	}
+	for _, cfg := range []Config{Small(), Full()} {
+		if err := cfg.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
