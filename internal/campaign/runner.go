@@ -243,8 +243,13 @@ func (r *runner) finish(ctx context.Context) {
 	if len(res.Protocols) < len(r.cfg.Protocols) {
 		res.Verdict = res.Verdict.worse(Inconclusive)
 	}
-	if why := r.stopped(ctx); why != "" {
+	if why := r.stopped(ctx); why != "" && res.Verdict != Clean {
 		res.Reason = why
+	}
+	for _, p := range res.Protocols {
+		if res.Verdict == Inconclusive && res.Reason == "" && p.Verdict == Inconclusive {
+			res.Reason = p.Name + ": " + p.Reason
+		}
 	}
 	if n := res.Controls.NeverSentHits; n > 0 {
 		res.Verdict = Inconclusive
