@@ -132,8 +132,11 @@ func (e *Engine) run() {
 	err = errors.Join(err, e.trace.Close())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil {
+	switch {
+	case e.err == nil:
 		e.err = err
+	case err != nil:
+		e.err = fmt.Errorf("%w: %w", e.err, err)
 	}
 }
 

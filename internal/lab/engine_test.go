@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
@@ -234,11 +235,33 @@ func TestEngineEndsOnNonsense(t *testing.T) {
 	e.err = nil // Close shall not report it again
 }
 
-func BenchmarkPrefill(b *testing.B) {
-	e := startPipe(b, Config{Context: 70_000, PrefillPool: 81_920, DecodePool: 163_840, PageSize: 64})
-	tokens := chat(words(rand.New(rand.NewPCG(1, 9)), 64_000))
-	for b.Loop() {
-		serve(b, e, Request{Tokens: tokens, MaxTokens: 1})
+// BenchmarkEngine measures whole requests: tokens a second of the prompt until
+// the first token of the answer is here, and of the rest of the answer.
+func BenchmarkEngine(b *testing.B) {
+	for _, size := range []struct {
+		name string
+		n    int
+	}{{"1k", 1 << 10}, {"16k", 1 << 14}, {"256k", 1 << 18}, {"1M", 1 << 20}} {
+		b.Run(size.name, func(b *testing.B) {
+			pool := size.n + 1024
+			e := startPipe(b, Config{Context: pool, PrefillPool: pool, DecodePool: pool, PageSize: 64})
+			rng := rand.New(rand.NewPCG(1, 9))
+			tokens := chat(words(rng, size.n-250) + strings.Repeat(words(rng, 23), 10))
+			const answer = 33
+			var first, rest time.Duration
+			for b.Loop() {
+				start := time.Now()
+				events := e.Submit(b.Context(), Request{Tokens: tokens, MaxTokens: answer})
+				<-events
+				first += time.Since(start)
+				start = time.Now()
+				if got := collect(events); len(got.text) != answer-1 {
+					b.Fatalf("got %+v", got)
+				}
+				rest += time.Since(start)
+			}
+			b.ReportMetric(float64(len(tokens)*b.N)/first.Seconds(), "prompt-tokens/s")
+			b.ReportMetric(float64((answer-1)*b.N)/rest.Seconds(), "answer-tokens/s")
+		})
 	}
-	b.ReportMetric(float64(len(tokens)*b.N)/b.Elapsed().Seconds(), "tokens/s")
 }
