@@ -139,19 +139,21 @@ func (e *errorInfo) text(s string, depth int) {
 	}
 }
 
-// isError reports whether a JSON document is an error rather than an answer.
-func isError(doc []byte, hasChoices bool) bool {
-	var d struct {
-		Error  json.RawMessage `json:"error"`
-		Object string          `json:"object"`
-		Type   string          `json:"type"`
-		Code   json.RawMessage `json:"code"`
-		Msg    string          `json:"msg"`
-		Words  json.RawMessage `json:"message"`
-		Detail json.RawMessage `json:"detail"`
-	}
-	decode(doc, &d)
-	switch strings.TrimSpace(string(d.Error)) {
+// errorFields are the members by which a JSON document gives itself away as an
+// error.
+type errorFields struct {
+	Error   json.RawMessage `json:"error"`
+	Object  string          `json:"object"`
+	Type    string          `json:"type"`
+	Code    json.RawMessage `json:"code"`
+	Msg     string          `json:"msg"`
+	Message json.RawMessage `json:"message"`
+	Detail  json.RawMessage `json:"detail"`
+}
+
+// isError tells an error from an answer, which may hold an empty error.
+func (d *errorFields) isError(hasChoices bool) bool {
+	switch string(d.Error) {
 	case "", "null", "{}", `""`, "false":
 	default:
 		return true
@@ -159,7 +161,8 @@ func isError(doc []byte, hasChoices bool) bool {
 	if d.Object == "error" || d.Type == "error" {
 		return true
 	}
-	return !hasChoices && (d.Detail != nil || d.Msg != "" || d.Words != nil && d.Code != nil || len(d.Words) > 0 && d.Words[0] == '"')
+	words := len(d.Message) > 0 && (d.Code != nil || d.Message[0] == '"')
+	return !hasChoices && (d.Detail != nil || d.Msg != "" || words)
 }
 
 // classify says why a target declined. status is that of the response; inAnswer

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -274,10 +273,6 @@ func (e *exchange) readDocument(br *bufio.Reader) error {
 	if bytes.Count(doc, []byte("\n")) > 0 { // several documents: a stream without its "data:"
 		return e.readStream(newSSEReader(bufio.NewReader(bytes.NewReader(doc))))
 	}
-	if json.Unmarshal(doc, new(json.RawMessage)).Error() == "unexpected end of JSON input" {
-		e.t.addError(doc)
-		return io.ErrUnexpectedEOF
-	}
 	e.t.spoil("the body is not JSON", doc)
 	return io.EOF
 }
@@ -332,6 +327,8 @@ func (e *exchange) judge(ctx context.Context, end error) (param string) {
 		e.fail(FailedNotAPI, "answered HTML with status %d, not JSON: is the base URL right? most end in /v1", status)
 	case t.garbage != "":
 		e.fail(FailedNotAPI, "status %d, but %s: is this an API of dialect %s?", status, t.garbage, e.c.dialect.name)
+	case t.half && t.finish == "":
+		e.fail(FailedCut, "the answer breaks off in the middle of a document: see the server's log")
 	case e.spool.size == 0:
 		e.fail(FailedNotAPI, "answered status %d with an empty body: see the server's log", status)
 	case t.chunks == 0:

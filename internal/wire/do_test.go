@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -101,3 +102,6 @@ func TestDoDocument(t *testing.T) {
 		t.Fatalf("answer %+v, refusal %+v, failure %+v", a, a.Refusal, a.Failure)
 	}
 }
+
+// quiet is for servers whose complaints are expected.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -81,8 +81,8 @@ func connectFailure(ctx context.Context, host string, err error) *Failure {
 		return say(FailedConnect, "no connection within %v: is the address right, and no firewall in between?", dialTimeout)
 	case isHangup(err):
 		return say(FailedCut, "the connection was closed before any answer came: see the server's log")
-	case strings.Contains(err.Error(), "malformed HTTP"):
-		return say(FailedNotAPI, "what answers there does not speak HTTP: is the port right?")
+	case strings.Contains(err.Error(), "malformed "):
+		return say(FailedNotAPI, "what answers there does not speak proper HTTP (%s): is the port right?", oneLine(rootCause(err), 100))
 	}
 	return say(FailedConnect, "the request failed: %s", oneLine(rootCause(err), 200))
 }

@@ -59,6 +59,7 @@ type chatDoc struct {
 	Choices *json.RawMessage `json:"choices"`
 	Usage   *chatUsage       `json:"usage"`
 	Timings *chatTimings     `json:"timings"`
+	errorFields
 }
 
 type chatChoice struct {
@@ -159,7 +160,7 @@ func chatDocument(t *transcript, doc []byte) bool {
 	if !ok {
 		return false
 	}
-	if isError(doc, d.Choices != nil) {
+	if d.isError(d.Choices != nil) {
 		t.fail(doc)
 	}
 	if d.Choices == nil && d.Usage == nil {

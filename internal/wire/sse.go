@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 )
 
 // sseEvent is one event of a text/event-stream.
@@ -53,8 +54,8 @@ func (s *sseReader) next() (sseEvent, error) {
 		}
 		if err != nil {
 			s.err = err
-			if len(line) == 0 {
-				break
+			if len(line) == 0 || err != io.EOF {
+				break // half a line of a broken stream says nothing
 			}
 		}
 		if len(line) == 0 {

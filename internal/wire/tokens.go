@@ -58,6 +58,19 @@ func (c *Client) setCount(s countState) {
 	c.count = s
 }
 
+// notCounted tells a path that does not exist, or does not take messages, from
+// a counter that declined this time.
+func (c *Client) notCounted(resp *http.Response, key string, body io.Reader) error {
+	if slices.Contains([]int{404, 405, 415, 501}, resp.StatusCode) || resp.StatusCode/100 == 3 {
+		return errNoCounter
+	}
+	err := c.refusal(resp, key, body)
+	if r := err.Refusal; (resp.StatusCode == 400 || resp.StatusCode == 422) && !r.TooLong() && r.Kind != RefusedBodySize {
+		return errNoCounter
+	}
+	return err
+}
+
 // errNoCounter says that nothing counts tokens at an address.
 var errNoCounter = errors.New("no token counter")
 
@@ -66,11 +79,8 @@ func (c *Client) countAt(ctx context.Context, path, key, model string, messages 
 	segs = append(append(segs, messagesJSON(messages)...), segment{json: "}"})
 	var n int
 	err := c.call(ctx, http.MethodPost, c.root+path, key, segs, func(resp *http.Response, body io.Reader) error {
-		switch {
-		case slices.Contains([]int{400, 404, 405, 415, 422, 501}, resp.StatusCode), resp.StatusCode/100 == 3:
-			return errNoCounter // no such path, or one that does not take messages
-		case resp.StatusCode != 200:
-			return c.refusal(resp, key, body)
+		if resp.StatusCode != 200 {
+			return c.notCounted(resp, key, body)
 		}
 		var err error
 		n, err = readCount(body)
@@ -83,53 +93,52 @@ func (c *Client) countAt(ctx context.Context, path, key, model string, messages 
 // the list of a million tokens that may stand before or after it.
 func readCount(r io.Reader) (int, error) {
 	dec := json.NewDecoder(r)
-	dec.UseNumber()
-	depth, key := 0, ""
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return 0, noCounter(err)
+	}
 	for {
-		tok, err := dec.Token()
-		if _, syntax := errors.AsType[*json.SyntaxError](err); err == io.EOF || syntax {
-			return 0, errNoCounter
-		} else if err != nil {
-			return 0, err
+		key, err := dec.Token() // a name, or the end of the object
+		if _, isName := key.(string); err != nil || !isName {
+			return 0, noCounter(err)
 		}
-		switch v := tok.(type) {
-		case json.Delim:
-			switch v {
-			case '{', '[':
-				if depth == 0 && v == '[' {
-					return 0, errNoCounter
-				}
-				depth++
-			default:
-				if depth--; depth == 0 {
-					return 0, errNoCounter
-				}
+		if key == "count" {
+			var n count
+			if err := dec.Decode(&n); err != nil || !n.ok || n.n == 0 {
+				return 0, noCounter(err)
 			}
-			if depth == 1 {
-				key = ""
-			}
-			continue
-		case json.Number:
-			if depth == 1 && key == "count" {
-				var n count
-				n.UnmarshalJSON([]byte(v))
-				if !n.ok || n.n == 0 {
-					return 0, errNoCounter
-				}
-				return n.n, nil
-			}
+			return n.n, nil
 		}
-		if depth == 0 {
-			return 0, errNoCounter // a document that is a mere string or number
-		}
-		if depth == 1 {
-			if s, isString := tok.(string); isString && key == "" {
-				key = s
-				continue
-			}
-			key = ""
+		if err := skipValue(dec); err != nil {
+			return 0, noCounter(err)
 		}
 	}
+}
+
+// skipValue passes over one value, token by token.
+func skipValue(dec *json.Decoder) error {
+	for depth := 0; ; {
+		tok, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}
+
+// noCounter tells an answer that holds no count from one that broke off.
+func noCounter(err error) error {
+	if _, syntax := errors.AsType[*json.SyntaxError](err); err == nil || err == io.EOF || syntax {
+		return errNoCounter
+	}
+	return err
 }
 
 // ModelInfo is one model that a target lists.
@@ -219,7 +228,7 @@ func (c *Client) call(ctx context.Context, method, url, key string, segs []segme
 }
 
 // refusal reads an error response of a call.
-func (c *Client) refusal(resp *http.Response, key string, body io.Reader) error {
+func (c *Client) refusal(resp *http.Response, key string, body io.Reader) *CallError {
 	doc, _ := io.ReadAll(io.LimitReader(body, maxError))
 	r, _ := classify(resp.StatusCode, redactHeader(resp.Header, key), doc, false, c.o.Now())
 	if strings.TrimSpace(r.Message) == "" {

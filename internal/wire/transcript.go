@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ type transcript struct {
 	chunks  int    // documents that looked like an answer of the dialect
 	errDoc  []byte // the first error that stood in the answer
 	garbage string // the first thing that was no document of the dialect, empty for none
+	half    bool   // a document broke off
 	done    bool   // the stream said that it is over
 }
 
@@ -97,9 +99,11 @@ func (t *transcript) addError(doc []byte) {
 	}
 }
 
-// spoil notes something that is no document of the dialect.
+// spoil notes something that is no document of the dialect, or half of one.
 func (t *transcript) spoil(what string, doc []byte) {
-	if t.garbage == "" {
+	if brokenOff(doc) {
+		t.half = true
+	} else if t.garbage == "" {
 		t.garbage = what
 	}
 	t.add(ErrorBody, "body", string(doc[:min(len(doc), maxError)])+"\n")
@@ -139,3 +143,9 @@ func (t *transcript) pieces() []Piece {
 
 // answered reports whether any text of an answer arrived.
 func (t *transcript) answered() bool { return !t.firstToken.IsZero() }
+
+// brokenOff reports whether doc is the beginning of a JSON object.
+func brokenOff(doc []byte) bool {
+	err := json.Unmarshal(doc, new(json.RawMessage))
+	return err != nil && doc[0] == '{' && err.Error() == "unexpected end of JSON input"
+}
