@@ -21,7 +21,8 @@ func judgeFailOpen(c Case) Judgement {
 			continue
 		}
 		why := collapsed(e, line)
-		if limit := overLimit(e, proven); why == "" && limit > 0 {
+		// A shortened prompt loses its nonce, too, but was read as far as it goes.
+		if limit := overLimit(e, proven); why == "" && limit > 0 && shortened(e, line) == "" {
 			why = unread(e, limit, controls)
 		}
 		if why == "" {

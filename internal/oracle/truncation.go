@@ -36,10 +36,17 @@ func judgeTruncation(c Case) Judgement {
 	return j
 }
 
+// surelyLost is how much of a prompt has to be missing from the count of a
+// target that counts short prompts to the token, tokens. Fewer may have come
+// from a cache that is not reported.
+const surelyLost = 32
+
 // shortened says that the target counted markedly less than it was sent.
 func shortened(e *wire.Exchange, line wire.Baseline) string {
 	used, expect, ok := counted(e, line)
-	if !ok || 10*used >= 9*e.SentTokens || 10*float64(used) >= 9*expect {
+	lost, exact := line.Lost(e)
+	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect
+	if !tenth && !(exact && lost >= surelyLost) {
 		return ""
 	}
 	return fmt.Sprintf("a prompt of %d tokens was answered although the target counted only %d of them (%.0f expected from shorter prompts): the rest was dropped without a word",

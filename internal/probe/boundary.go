@@ -178,26 +178,13 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 // shorter ones lead to expect: by a single token where it has counted all of
 // them to the token, else by a tenth.
 func (b *boundary) shortened(e *wire.Exchange) bool {
+	line := wire.NewBaseline(b.small)
+	if lost, ok := line.Lost(e); ok {
+		return lost > 0
+	}
 	used, ok := e.Used()
-	if off, exact := b.countingError(); ok && exact && e.SentExact && e.Answer.Usage.Cached == 0 {
-		return used < e.SentTokens+off
-	}
-	expect, known := wire.NewBaseline(b.small).Expect(e.SentTokens)
+	expect, known := line.Expect(e.SentTokens)
 	return ok && known && len(b.small) >= 2 && 10*float64(used) < 9*min(expect, float64(e.SentTokens))
-}
-
-// countingError is what the target counts more than its tokenizer does, tokens,
-// if that was the same for every prompt so far.
-func (b *boundary) countingError() (tokens int, same bool) {
-	for i := range b.small {
-		e := &b.small[i]
-		used, ok := e.Used()
-		if !ok || !e.SentExact || i > 0 && used-e.SentTokens != tokens {
-			return 0, false
-		}
-		tokens = used - e.SentTokens
-	}
-	return tokens, len(b.small) >= 2
 }
 
 // echoes reports whether the target has shown, on at least two prompts and

@@ -65,17 +65,22 @@ func (e *Exchange) Collapsed() bool {
 type Baseline struct {
 	atSent, atUsed float64
 	slope          float64 // tokens reported per token sent; 0 if not known
+	offset         int     // tokens reported more than counted, if exact
+	exact          bool    // it was the same for every prompt of the line
 }
 
 // NewBaseline draws the line from the shortest served prompt to the third
 // shortest, or to the second if that is much steeper: the third has been
 // shortened already. Prompts of which next to nothing was counted are left out.
 func NewBaseline(all []Exchange) Baseline {
-	type point struct{ sent, used int }
+	type point struct {
+		sent, used int
+		exact      bool // counted on both sides, and nothing came from a cache
+	}
 	var points []point
 	for i := range all {
 		if used, ok := all[i].Used(); ok && all[i].Answer.Served() && all[i].SentTokens > 0 && !all[i].Collapsed() {
-			points = append(points, point{all[i].SentTokens, used})
+			points = append(points, point{all[i].SentTokens, used, all[i].exact()})
 		}
 	}
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.sent, b.sent) })
@@ -86,7 +91,9 @@ func NewBaseline(all []Exchange) Baseline {
 	}
 	a := points[0]
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
+	line.offset, line.exact = a.used-a.sent, a.exact && len(points) > 1
 	for i, b := range points[1:min(3, len(points))] {
+		line.exact = line.exact && b.exact && b.used-b.sent == line.offset
 		slope := float64(b.used-a.used) / float64(b.sent-a.sent)
 		if i == 0 || slope > 0.9*line.slope {
 			line.slope = slope
@@ -103,6 +110,21 @@ func (b Baseline) Expect(sent int) (used float64, ok bool) {
 		return 0, false
 	}
 	return b.atUsed + b.slope*(float64(sent)-b.atSent), true
+}
+
+// Lost is how many tokens of a prompt the target did not count, where it has
+// counted the short prompts to the token; ok is false where it has not.
+func (b Baseline) Lost(e *Exchange) (tokens int, ok bool) {
+	used, reported := e.Used()
+	if !b.exact || !reported || !e.exact() {
+		return 0, false
+	}
+	return max(0, e.SentTokens+b.offset-used), true
+}
+
+// exact reports whether what was sent and what was read are both counts.
+func (e *Exchange) exact() bool {
+	return e.SentExact && e.Answer.Usage != nil && e.Answer.Usage.Cached == 0
 }
 
 // Known reports whether any short prompt said anything.

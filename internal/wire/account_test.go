@@ -118,3 +118,39 @@ func TestBaselineKnowsWhenCountsMeanNothing(t *testing.T) {
 		t.Errorf("expects %.0f of 4096 tokens", used)
 	}
 }
+
+func TestLostNeedsCountsOnBothSides(t *testing.T) {
+	exactly := func(sent, prompt int) Exchange {
+		e := counted(sent, prompt, 0)
+		e.SentExact = true
+		return e
+	}
+	short := []Exchange{exactly(192, 195), exactly(640, 643), exactly(2048, 2051)}
+	long := exactly(10641, 10633)
+	if lost, ok := NewBaseline(short).Lost(&long); !ok || lost != 11 {
+		t.Errorf("lost %d %v, want 11 of what was sent and the 3 that are always added", lost, ok)
+	}
+	whole := exactly(10641, 10644)
+	if lost, ok := NewBaseline(short).Lost(&whole); !ok || lost != 0 {
+		t.Errorf("lost %d %v of a prompt that was read whole", lost, ok)
+	}
+	estimated := counted(10641, 10633, 0)
+	cached := exactly(10641, 10633)
+	cached.Answer.Usage.Cached = 8
+	for name, e := range map[string]Exchange{"estimated": estimated, "cached": cached} {
+		if lost, ok := NewBaseline(short).Lost(&e); ok {
+			t.Errorf("%s: %d tokens lost", name, lost)
+		}
+	}
+	for name, line := range map[string][]Exchange{
+		"one prompt":  short[:1],
+		"unsteady":    {exactly(192, 195), exactly(640, 640), exactly(2048, 2051)},
+		"estimated":   {counted(192, 195, 0), exactly(640, 643)},
+		"no prompts":  nil,
+		"all shorter": {exactly(192, 100), exactly(640, 500)},
+	} {
+		if lost, ok := NewBaseline(line).Lost(&long); ok {
+			t.Errorf("%s: %d tokens lost", name, lost)
+		}
+	}
+}
