@@ -4,9 +4,15 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/kvcanary/kvcanary/internal/matrix"
 )
 
 // helpVars are the tables that help texts name.
 func helpVars() kong.Vars {
-	return kong.Vars{"protocols": strings.Join(protocolNames(), ", ")}
+	return kong.Vars{
+		"protocols": strings.Join(protocolNames(), ", "),
+		"probes":    strings.Join(probeNames(matrix.Probes()), ", "),
+		"nofault":   matrix.NoFault,
+	}
 }

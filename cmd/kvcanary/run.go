@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,12 +196,12 @@ func (c runCmd) protocols() ([]probe.Protocol, error) {
 		if c.Classic && p.Name == "smoke" {
 			p = probe.Classic()
 		}
-		if len(c.Protocols) == 0 || contains(c.Protocols, p.Name) {
+		if len(c.Protocols) == 0 || slices.Contains(c.Protocols, p.Name) {
 			chosen = append(chosen, p)
 		}
 	}
 	for _, name := range c.Protocols {
-		if !contains(protocolNames(), name) {
+		if !slices.Contains(protocolNames(), name) {
 			return nil, usageErrorf("no protocol %q: there are %s", name, strings.Join(protocolNames(), ", "))
 		}
 	}
@@ -213,15 +214,6 @@ func protocolNames() []string {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // consent asks before a run becomes dear at somebody else's place.

@@ -1,5 +1,0 @@
-package main
-
-type matrixCmd struct{}
-
-func (matrixCmd) Run() error { return nil }
