@@ -3,6 +3,7 @@ package campaign
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
@@ -118,12 +119,15 @@ func (r *runner) limits() Limits {
 	for _, f := range r.result.Findings {
 		suspect[f.Exchange] = true
 	}
-	var shortest *wire.Exchange
+	var shortest, unread *wire.Exchange // refused; answered all the same
 	accepted := 0
 	for i := range r.all {
-		switch e := &r.all[i]; {
+		e := &r.all[i]
+		switch {
 		case e.Answer.Served() && !suspect[e.Seq]:
 			accepted = max(accepted, e.SentTokens)
+		case e.Answer.Served() && (unread == nil || e.SentTokens < unread.SentTokens):
+			unread = e
 		case e.Answer.Refusal.TooLong() && (shortest == nil || e.SentTokens < shortest.SentTokens):
 			shortest = e
 		}
@@ -134,21 +138,32 @@ func (r *runner) limits() Limits {
 			out.RejectedMin = shortest.SentTokens
 		}
 	}
-	if shortest != nil {
-		out.Rejection = rejection(shortest.Answer.Refusal)
-	}
+	out.Rejection = rejection(shortest, out.RejectedMin, unread)
 	return out
 }
 
-func rejection(r *wire.Refusal) string {
-	s := fmt.Sprintf("HTTP %d, %s", r.Status, r.Kind)
-	if r.InAnswer {
-		s = fmt.Sprintf("error inside an answer with HTTP %d, %s", r.Status, r.Kind)
+// rejection says in words how prompts over the limit are refused, or that some
+// are not although they are over it.
+func rejection(shortest *wire.Exchange, limit int, unread *wire.Exchange) string {
+	var says []string
+	if unread != nil && limit > 0 && unread.SentTokens >= limit && (shortest == nil || unread.SentTokens < shortest.SentTokens) {
+		says = append(says, fmt.Sprintf("answered with HTTP %d in place of a refusal", unread.Answer.Status))
 	}
-	if r.Limit > 0 {
-		s += fmt.Sprintf(", names a limit of %d tokens", r.Limit)
+	if shortest != nil {
+		a := shortest.Answer
+		s := fmt.Sprintf("HTTP %d, %s", a.Status, a.Refusal.Kind)
+		if a.Refusal.InAnswer {
+			s = fmt.Sprintf("HTTP %d with an error inside, %s", a.Status, a.Refusal.Kind)
+		}
+		if a.Refusal.Limit > 0 {
+			s += fmt.Sprintf(", names a limit of %d tokens", a.Refusal.Limit)
+		}
+		if len(says) > 0 {
+			s = fmt.Sprintf("from %d tokens on %s", shortest.SentTokens, s)
+		}
+		says = append(says, s)
 	}
-	return s
+	return strings.Join(says, "; ")
 }
 
 // rawBytes reads an answer's raw bytes for the oracles, nil if they are gone.
