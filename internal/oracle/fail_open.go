@@ -14,7 +14,7 @@ func judgeFailOpen(c Case) Judgement {
 	var j Judgement
 	line := wire.NewBaseline(c.run())
 	proven := provenLimit(c.run())
-	controls := controlArm(c.Exchanges)
+	controls, ends := controlArm(c.Exchanges), endEchoes(c.run())
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
 		if !e.Answer.Served() {
@@ -22,7 +22,7 @@ func judgeFailOpen(c Case) Judgement {
 		}
 		why := collapsed(e, line)
 		// A shortened prompt loses its nonce, too, but was read as far as it goes.
-		if limit := overLimit(e, proven); why == "" && limit > 0 && shortened(e, line) == "" {
+		if limit := overLimit(e, proven); why == "" && limit > 0 && truncated(e, line, ends) == "" {
 			why = unread(e, limit, controls)
 		}
 		if why == "" {

@@ -1,8 +1,10 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -69,24 +71,27 @@ func foreign(c Case, e *wire.Exchange) []sighting {
 // longestEach scans a text and keeps the longest run of each canary but own.
 // A run of words says more than a token: it has a place in the prompt.
 func longestEach(coder *canary.Coder, text []byte, own canary.ID) []canary.Hit {
-	var best []canary.Hit
-	at := map[canary.ID]int{}
+	var hits []canary.Hit
 	scanner := coder.NewScanner(canary.ScanOptions{Decode: true}, func(h canary.Hit) {
-		if h.ID == own {
-			return
-		}
-		i, seen := at[h.ID]
-		switch {
-		case !seen:
-			at[h.ID] = len(best)
-			best = append(best, h)
-		case h.Words > best[i].Words:
-			best[i] = h
+		if h.ID != own {
+			hits = append(hits, h)
 		}
 	})
 	// A scanner takes any bytes and has nowhere to fail.
 	_, _ = scanner.Write(text)
 	_ = scanner.Close()
+	slices.SortStableFunc(hits, func(a, b canary.Hit) int { return cmp.Compare(a.Start, b.Start) })
+
+	var best []canary.Hit
+	for _, h := range hits {
+		i := slices.IndexFunc(best, func(b canary.Hit) bool { return b.ID == h.ID })
+		switch {
+		case i < 0:
+			best = append(best, h)
+		case h.Words > best[i].Words:
+			best[i] = h
+		}
+	}
 	return best
 }
 

@@ -18,10 +18,7 @@ func judgeTruncation(c Case) Judgement {
 		if !e.Answer.Served() || e.Collapsed() {
 			continue
 		}
-		why := shortened(e, line)
-		if why == "" && ends > 0 {
-			why = headless(e, line, ends)
-		}
+		why := truncated(e, line, ends)
 		if why == "" {
 			continue
 		}
@@ -34,6 +31,14 @@ func judgeTruncation(c Case) Judgement {
 		})
 	}
 	return j
+}
+
+// truncated says how a served prompt was shortened, "" if it was not.
+func truncated(e *wire.Exchange, line wire.Baseline, ends int) string {
+	if why := shortened(e, line); why != "" {
+		return why
+	}
+	return beheaded(e, line, ends)
 }
 
 // surelyLost is how much of a prompt has to be missing from the count of a
@@ -53,17 +58,24 @@ func shortened(e *wire.Exchange, line wire.Baseline) string {
 		e.SentTokens, used, expect)
 }
 
-// headless says that the start of a prompt is gone: its nonce is not echoed
-// where those at the end are, and the count is short by more than counting
-// errors explain.
-func headless(e *wire.Exchange, line wire.Baseline, ends int) string {
+// beheaded says that a part of a prompt is gone with the nonce in it: it is not
+// echoed where those at the end of prompts are, and the count is short, be it
+// by less than would be proof by itself.
+func beheaded(e *wire.Exchange, line wire.Baseline, ends int) string {
 	used, expect, ok := counted(e, line)
-	if e.Asked != 0 || !e.EchoLost() || !ok || expect-float64(used) <= max(32, 0.02*expect) {
+	if !ok || ends == 0 || !e.EchoLost() {
 		return ""
 	}
-	return fmt.Sprintf("a prompt of %d tokens was answered without the nonce at its start, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: its start was dropped",
-		e.SentTokens, ends, used, expect)
+	lost, exact := line.Lost(e)
+	clearly := e.Asked == 0 && expect-float64(used) > max(32, 0.02*expect)
+	if !clearly && !(exact && lost > 0) {
+		return ""
+	}
+	return fmt.Sprintf("a prompt of %d tokens was answered without the nonce at its %s, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: a part of it was dropped",
+		e.SentTokens, placeNames[e.Asked], ends, used, expect)
 }
+
+var placeNames = [3]string{"start", "middle", "end"}
 
 // counted is what the target counted of a prompt and what shorter ones lead to
 // expect. Without short prompts to learn from, only a length counted by the

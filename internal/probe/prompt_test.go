@@ -125,7 +125,7 @@ func TestClassicIsThePublishedScript(t *testing.T) {
 	target := newTarget()
 	target.drive(probe.Classic(), probe.Env{Tenants: 3, MaxAnswer: 16})
 	want := []string{
-		"Internal ref for this session: CANARY-0000000000000000. Reply with 'noted' only.",
+		"Internal ref for this session: " + target.sent[0].Token + ". Reply with 'noted' only.",
 		"Write a two-sentence haiku about packet #1.",
 		"Write a two-sentence haiku about packet #2.",
 		"Write a two-sentence haiku about packet #3.",

@@ -1,11 +1,11 @@
 package probe_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -18,8 +18,11 @@ type target struct {
 	usage   string // right, none, factor, short, over, constant
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
+	quotes  bool   // answers hold some of their own prompt
+	leaks   bool   // what is answered unread holds some of the prompt before
 	failing map[int]bool
 
+	coder *canary.Coder
 	seq   int
 	clock time.Time
 	sent  []wire.Exchange
@@ -28,9 +31,12 @@ type target struct {
 	noise *rand.Rand
 }
 
+const run = 7 // of the canary ids
+
 func newTarget() *target {
 	return &target{
 		limit: 1 << 30, over: "refuse", usage: "right", counts: true,
+		coder: canary.New(canary.Key{1}),
 		clock: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		names: []string{"ada", "bob", "cyd"}, noise: rand.New(rand.NewPCG(1, 2)),
 	}
@@ -49,7 +55,7 @@ func (t *target) batch(protocol string, sends []probe.Send) []wire.Exchange {
 
 func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	e := wire.Exchange{
-		Seq: t.seq, ID: uint64(t.seq), Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
+		Seq: t.seq, ID: uint64(canary.MakeID(run, s.Tenant, t.seq)), Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 		Tenant: t.names[s.Tenant], Tail: s.Tail, Limit: s.Limit, Asked: s.Asked, MaxTokens: s.MaxTokens,
 		SentTokens: s.Tokens, SentExact: t.counts,
 	}
@@ -79,10 +85,10 @@ func (t *target) render(e *wire.Exchange, s probe.Send) string {
 			case probe.Literal:
 				b.WriteString(p.Text)
 			case probe.Nonce:
-				e.Nonces[p.N] = fmt.Sprintf("n%04d-%05d", e.Seq, p.N)
+				e.Nonces[p.N] = t.coder.Nonce(canary.ID(e.ID), p.N)
 				b.WriteString(e.Nonces[p.N])
 			case probe.Token:
-				e.Token = fmt.Sprintf("CANARY-%016d", e.Seq)
+				e.Token = t.coder.Token(canary.ID(e.ID))
 				b.WriteString(e.Token)
 			}
 		}
@@ -117,6 +123,9 @@ func (t *target) answer(e *wire.Exchange, real int) *wire.Answer {
 	case "placeholder":
 		a := t.serve(e, 1, false)
 		a.Pieces[0].Text = "whatever stood there"
+		if t.leaks {
+			a.Pieces[0].Text = t.wordsOf(&t.sent[len(t.sent)-1])
+		}
 		return a
 	case "silent":
 		a := t.serve(e, real, false)
@@ -135,6 +144,9 @@ func (t *target) serve(e *wire.Exchange, read int, whole bool) *wire.Answer {
 	text := "noted"
 	if e.Asked >= 0 && !t.mute && (whole || e.Asked == 2) {
 		text = e.Nonces[e.Asked]
+	}
+	if t.quotes {
+		text += ", as in: " + e.Token + " " + t.wordsOf(e)
 	}
 	a := &wire.Answer{Status: 200, Finish: "stop", Pieces: []wire.Piece{{Channel: wire.Content, Text: text}}}
 	switch t.usage {
