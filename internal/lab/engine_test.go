@@ -55,20 +55,20 @@ func TestRecallSweep(t *testing.T) {
 // that the model gives when it runs alone over a cache of its own.
 func TestConcurrentAnswersEqualTheModels(t *testing.T) {
 	m := model.New()
-	for _, policy := range []string{"lifo", "fifo", "sort"} {
-		cfg := Small()
+	for rounds, policy := range []string{"lifo", "fifo", "sort"} {
+		cfg := tiny()
 		cfg.Policy = policy
 		e := startPipe(t, cfg)
 		var clients sync.WaitGroup
 		for i := range 16 {
 			clients.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(i), 2))
-				for range 2 {
-					tokens, _ := recall(rng, 100+rng.IntN(700))
+				for range rounds/2 + 1 {
+					tokens, _ := recall(rng, 100+rng.IntN(500))
 					if rng.IntN(2) == 0 {
 						tokens = babble(rng)
 					}
-					r := Request{Tokens: tokens, MaxTokens: 1 + rng.IntN(60), Temperature: float64(rng.IntN(2)), Seed: rng.Uint64()}
+					r := Request{Tokens: tokens, MaxTokens: 1 + rng.IntN(40), Temperature: float64(rng.IntN(2)), Seed: rng.Uint64()}
 					want := direct(m, r.Tokens, r.MaxTokens, node.Sampling{Temperature: r.Temperature, Seed: r.Seed})
 					if got := collect(e.Submit(t.Context(), r)); got.text != want || got.err != nil {
 						t.Errorf("%s: got %q, %v, want %q", policy, got.text, got.err, want)

@@ -6,8 +6,13 @@ import (
 	"testing"
 )
 
-// overlong is a prompt that prefill refuses and decode would take.
-const overlong = 12_000
+// tiny has the small engine's proportions at a quarter of its size.
+func tiny() Config {
+	return Config{Context: 4096, PrefillPool: 2656, DecodePool: 5120, PageSize: 16}
+}
+
+// overlong is the length of a prompt that prefill refuses and decode would take.
+func overlong(cfg Config) int { return cfg.Context * 3 / 4 }
 
 // longestPiece is the longest piece of text that occurs in one of others, with
 // the special tokens that no client can send taken as separators.
@@ -31,13 +36,13 @@ func incident(t *testing.T, cfg Config, seed uint64) (got result, own string, ot
 	e := startPipe(t, cfg)
 	rng := rand.New(rand.NewPCG(seed, 10))
 	for range 11 {
-		text := words(rng, 2000)
+		text := words(rng, cfg.DecodePool/10)
 		others = append(others, text)
 		if got := serve(t, e, Request{Tokens: chat(text), MaxTokens: 4}); got.err != nil {
 			t.Fatal(got.err)
 		}
 	}
-	own = words(rng, overlong-2)
+	own = words(rng, overlong(cfg)-2)
 	got = serve(t, e, Request{Tokens: chat(own), MaxTokens: 48})
 	idle(t, e)
 	return got, own, others
@@ -45,12 +50,14 @@ func incident(t *testing.T, cfg Config, seed uint64) (got result, own string, ot
 
 func TestIncidentServesSomebodyElsesText(t *testing.T) {
 	for _, c := range []struct {
+		engine       Config
 		policy, mode string
 		usage        int
 	}{
-		{"lifo", "", 1}, {"fifo", "", 1}, {"sort", ":prefill_usage", 1}, {"sort", ":decode_usage", overlong},
+		{tiny(), "lifo", "", 1}, {tiny(), "fifo", "", 1},
+		{tiny(), "sort", ":decode_usage", overlong(tiny())}, {Small(), "sort", ":prefill_usage", 1},
 	} {
-		cfg := Small()
+		cfg := c.engine
 		cfg.Policy, cfg.Faults = c.policy, []string{"stale_reserve" + c.mode}
 		got, own, others := incident(t, cfg, 1)
 		if got.err != nil {
@@ -66,16 +73,16 @@ func TestIncidentServesSomebodyElsesText(t *testing.T) {
 }
 
 func TestRetireRefuses(t *testing.T) {
-	cfg := Small()
+	cfg := tiny()
 	cfg.Faults, cfg.Defences = []string{"stale_reserve"}, []string{"retire"}
 	got, _, _ := incident(t, cfg, 1)
-	if got.err == nil || got.err.Status != 400 || !strings.Contains(got.err.Message, "Input length (12000 tokens) exceeds the maximum allowed length (10634 tokens)") || got.text != "" {
+	if got.err == nil || got.err.Status != 400 || !strings.Contains(got.err.Message, "Input length (3072 tokens) exceeds the maximum allowed length (2650 tokens)") || got.text != "" {
 		t.Errorf("got %q, %+v", got.text, got.err)
 	}
 }
 
 func TestZeroOnAllocShowsNobodysText(t *testing.T) {
-	cfg := Small()
+	cfg := tiny()
 	cfg.Faults, cfg.Defences = []string{"stale_reserve"}, []string{"zero_on_alloc"}
 	got, _, others := incident(t, cfg, 1)
 	if piece := longestPiece(got.text, others); got.err != nil || len(piece) > 6 {
@@ -86,13 +93,13 @@ func TestZeroOnAllocShowsNobodysText(t *testing.T) {
 // The control: the same traffic with a prompt that fits, and with an engine
 // without the fault.
 func TestNothingLeaksWithoutTheFault(t *testing.T) {
-	cfg := Small()
+	cfg := tiny()
 	if got, _, _ := incident(t, cfg, 1); got.err == nil || got.err.Status != 400 {
 		t.Errorf("got %q, %+v", got.text, got.err)
 	}
-	cfg.PrefillPool = 20_480
+	cfg.PrefillPool = cfg.DecodePool
 	got, _, others := incident(t, cfg, 1)
-	if piece := longestPiece(got.text, others); got.err != nil || got.done.PromptTokens != overlong || len(piece) > 6 {
+	if piece := longestPiece(got.text, others); got.err != nil || got.done.PromptTokens != overlong(cfg) || len(piece) > 6 {
 		t.Errorf("got %q, %+v, of which %q is somebody else's", got.text, got.err, piece)
 	}
 }

@@ -24,7 +24,7 @@ const grace = 2 * time.Second
 //
 // The engine ends when one of the nodes does. The nodes end when this process
 // does, however it ends.
-func StartProcesses(cfg Config, exe string, args ...string) (*Engine, error) {
+func StartProcesses(cfg Config, exe string, args ...string) (e *Engine, err error) {
 	setup, err := cfg.setup()
 	if err != nil {
 		return nil, err
@@ -33,6 +33,11 @@ func StartProcesses(cfg Config, exe string, args ...string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if e == nil {
+			err = errors.Join(err, trace.Close())
+		}
+	}()
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, err
@@ -53,7 +58,7 @@ func StartProcesses(cfg Config, exe string, args ...string) (*Engine, error) {
 		toDecode.Close()
 		return nil, errors.Join(err, decode.end())
 	}
-	e := newEngine(cfg, setup, trace, toPrefill, toDecode, func() error {
+	e = newEngine(cfg, setup, trace, toPrefill, toDecode, func() error {
 		return errors.Join(prefill.end(), decode.end())
 	})
 	e.pids = map[string]int{"prefill": prefill.pid(), "decode": decode.pid()}

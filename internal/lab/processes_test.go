@@ -111,7 +111,7 @@ func TestProcessesServeAndEnd(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if got := serve(t, e, Request{Tokens: chat(words(rng, overlong)), MaxTokens: 2}); got.err != nil || got.done.PromptTokens != 1 {
+	if got := serve(t, e, Request{Tokens: chat(words(rng, overlong(cfg))), MaxTokens: 2}); got.err != nil || got.done.PromptTokens != 1 {
 		t.Errorf("over-long prompt: %+v, %+v", got.done, got.err)
 	}
 	for role, pid := range e.Pids() {

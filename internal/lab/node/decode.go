@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 func RunDecode(ctx context.Context, s Setup, m *model.Model, router, prefill net.Conn) error {
 	trace, err := OpenTrace(s.Trace, handoff.ToDecode)
 	if err != nil {
-		return err
+		return errors.Join(err, router.Close(), prefill.Close())
 	}
 	d := &decode{
 		node:    newNode(s, m, s.Handoff.DecodePages, router, prefill, handoff.ToPrefill),

@@ -60,7 +60,7 @@ func shake(conn net.Conn, me Greeting, secret []byte) (Greeting, error) {
 	wrote := make(chan error, 1)
 	go func() { _, err := conn.Write(mine); wrote <- err }()
 	theirs, err := readGreeting(conn)
-	if err := errors.Join(err, <-wrote); err != nil {
+	if err := firstOf(err, <-wrote); err != nil {
 		return Greeting{}, err
 	}
 	peer, err := decodeGreeting(theirs)
@@ -70,13 +70,25 @@ func shake(conn net.Conn, me Greeting, secret []byte) (Greeting, error) {
 	go func() { _, err := conn.Write(seal(secret, mine, theirs)); wrote <- err }()
 	proof := make([]byte, macBytes)
 	_, err = io.ReadFull(conn, proof)
-	if err := errors.Join(err, <-wrote); err != nil {
+	if err := firstOf(err, <-wrote); err != nil {
 		return Greeting{}, err
 	}
 	if !hmac.Equal(proof, seal(secret, theirs, mine)) {
 		return Greeting{}, fmt.Errorf("%w: %v does not know this engine's secret", ErrHandshake, peer.Role)
 	}
 	return peer, me.fits(peer)
+}
+
+// firstOf is the error of reading, which may say more than that of writing: a
+// peer that is refused, or refuses, hangs up.
+func firstOf(read, write error) error {
+	switch {
+	case read == nil && write == nil, errors.Is(read, ErrHandshake):
+		return read
+	case read == nil:
+		read = write
+	}
+	return fmt.Errorf("%w: the other end hangs up: %w", ErrHandshake, read)
 }
 
 // seal proves that its writer knows the secret, for this connection and

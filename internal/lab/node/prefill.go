@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 
@@ -19,7 +20,7 @@ const chunk = 2048
 func RunPrefill(ctx context.Context, s Setup, m *model.Model, router, decode net.Conn) error {
 	trace, err := OpenTrace(s.Trace, handoff.ToPrefill)
 	if err != nil {
-		return err
+		return errors.Join(err, router.Close(), decode.Close())
 	}
 	p := &prefill{
 		node:    newNode(s, m, s.Handoff.PrefillPages, router, decode, handoff.ToDecode),
