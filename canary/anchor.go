@@ -10,7 +10,7 @@ const (
 	// characters without width among them and in other dress.
 	tokenRoom = 128
 	// tokenBack is how many bytes before its dash belong to a token.
-	tokenBack = 24
+	tokenBack = 32
 )
 
 // anchors looks for short tokens. The rarest thing about a token is its dash,

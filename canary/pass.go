@@ -40,7 +40,10 @@ func (p *pass) endOf(i int) place {
 // block reads b, which begins at base, from i on and returns up to where it is done
 // with. The rest is to be given again with what follows it.
 func (p *pass) block(b []byte, i int, last bool) int {
-	i = p.careful(b, i, len(b), last)
+	i, ok := p.careful(b, i, i, last)
+	if ok {
+		i = p.skim(b, i, last)
+	}
 	if last {
 		p.endWord()
 		p.run.stop()
@@ -49,13 +52,14 @@ func (p *pass) block(b []byte, i int, last bool) int {
 }
 
 // careful reads b from i piece by piece, through stop and on to the first
-// place between words. It returns where it stopped.
-func (p *pass) careful(b []byte, i, stop int, last bool) int {
+// place between words. It returns where it stopped, and false if that is at a
+// piece that is not complete.
+func (p *pass) careful(b []byte, i, stop int, last bool) (int, bool) {
 	for i < len(b) && (i < stop || p.letters > 0 || p.pending) {
 		kind, c, n := lex(b[i:], last)
 		switch kind {
 		case more:
-			return i
+			return i, false
 		case letter:
 			p.letter(c, i, i+n-1)
 		case nothing:
@@ -65,7 +69,7 @@ func (p *pass) careful(b []byte, i, stop int, last bool) int {
 		}
 		i += n
 	}
-	return i
+	return i, true
 }
 
 func (p *pass) letter(c byte, i, j int) {

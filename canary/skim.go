@@ -1,0 +1,258 @@
+package canary
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Skimming is how most text is passed over unread. Eight list words in a row
+// fill at least 39 bytes, and whatever an escape or an insertion does makes
+// them longer. So the word under the earliest byte at which a run from here
+// could end decides: if it is not in the list, no run has it, and the next can
+// begin only after it. If it is, the words before it are looked at the same
+// way, right to left, down to where the run must have begun. Text is read piece
+// by piece only where something stands that could be part of an escape.
+
+// Kinds of byte, for skimming.
+const (
+	isLetter = 1 << iota // an ASCII letter
+	isDigit              // may end \u0061, so that what follows is not the whole word
+	isOdd                // may begin an escape, or is not ASCII
+	isTail               // may end an escape or a character reference
+)
+
+// kinds is a table of constants.
+var kinds = func() (t [256]uint8) {
+	for c := range t {
+		switch b := byte(c); {
+		case b >= 0x80, b == '\\', b == '&':
+			t[c] = isOdd | isTail
+		case b == ';', b == '#':
+			t[c] = isTail
+		case '0' <= b && b <= '9':
+			t[c] = isDigit
+		case isWordByte(b):
+			t[c] = isLetter
+		}
+	}
+	return t
+}()
+
+const (
+	// lookAhead is how many bytes behind the one in question skimming may read.
+	lookAhead = 16
+	// hexTail is how far before its last digit an escape like \u0061 begins.
+	hexTail = 6
+)
+
+// verdict is what skimming finds out about a word.
+type verdict uint8
+
+const (
+	inList verdict = iota
+	notInList
+	unclear // to be read piece by piece
+)
+
+// skim reads b from i, which is a place between words, to its end or to a
+// piece that is not complete.
+func (p *pass) skim(b []byte, i int, last bool) int {
+	for {
+		need := MinWords - p.run.count
+		q := i + need*(minLetters+1) - 2
+		if q+lookAhead >= len(b) {
+			i, _ = p.careful(b, i, len(b), last)
+			return i
+		}
+		ok := need > 0 && q >= lookAhead
+		if ok {
+			q, ok = p.stretch(b, i, q)
+		}
+		if ok {
+			i = q
+		} else if i, ok = p.careful(b, i, max(q, i+lookAhead)+1, last); !ok {
+			return i
+		}
+	}
+}
+
+// seen is a list word that was found, right to left, and not yet taken.
+type seen struct{ word, start, end int }
+
+// stretch judges the words from the first at q or after it down to i, or to
+// the first that is not in the list, and takes them. It returns where that
+// first word ends. If there is something that must be read piece by piece it
+// takes nothing, and returns false and up to where to read.
+func (p *pass) stretch(b []byte, i, q int) (int, bool) {
+	q, ok := forward(b, i, q)
+	if !ok {
+		return q, false
+	}
+	var found [MinWords]seen
+	n := 0
+	s, end := wordAround(b, i, q)
+	e := end
+	for {
+		w, v := p.judge(b, i, s, e)
+		if v == unclear {
+			return q, false
+		}
+		if v == notInList {
+			p.run.stop()
+			break
+		}
+		found[n] = seen{w, s, e}
+		n++
+		at, ok := backward(b, i, s)
+		if !ok {
+			return q, false
+		}
+		if at < i {
+			break
+		}
+		s, e = wordAround(b, i, at)
+	}
+	for n--; n >= 0; n-- {
+		p.run.push(uint64(found[n].word), p.startOf(found[n].start), p.endOf(found[n].end-1))
+	}
+	return end, true
+}
+
+// forward is the first letter of b at q or after it; false where something odd
+// or the end comes first. Nothing before lo is looked at.
+func forward(b []byte, lo, q int) (int, bool) {
+	for q+lookAhead < len(b) {
+		switch k := kinds[b[q]]; {
+		case k&isLetter != 0:
+			return q, true
+		case b[q] == '&':
+			return q, false
+		case b[q] < utf8.RuneSelf:
+			q++
+		default:
+			s := q
+			for s > lo && q-s < utf8.UTFMax-1 && !utf8.RuneStart(b[s]) {
+				s--
+			}
+			n := spaceAt(b[s:])
+			if s+n <= q {
+				return q, false
+			}
+			q = s + n
+		}
+	}
+	return q, false
+}
+
+// backward is the last letter of b before s; less than lo if there is none
+// from lo on, and false where something odd comes first.
+func backward(b []byte, lo, s int) (int, bool) {
+	for s--; s >= lo; s-- {
+		switch k := kinds[b[s]]; {
+		case k&isLetter != 0:
+			return s, true
+		case b[s] == '&':
+			return s, false
+		case b[s] < utf8.RuneSelf:
+		default:
+			n := spaceBefore(b[lo : s+1])
+			if n == 0 {
+				return s, false
+			}
+			s -= n - 1
+		}
+	}
+	return s, true
+}
+
+// spaceAt is the length of the character that b begins with, if it is one that
+// only separates; else 0.
+func spaceAt(b []byte) int {
+	r, n := utf8.DecodeRune(b)
+	return spaceLen(r, n)
+}
+
+// spaceBefore is spaceAt for the character that b ends with.
+func spaceBefore(b []byte) int {
+	r, n := utf8.DecodeLastRune(b)
+	return spaceLen(r, n)
+}
+
+func spaceLen(r rune, n int) int {
+	if p, _ := meaning(r); p != space || r == utf8.RuneError && n <= 1 {
+		return 0
+	}
+	return n
+}
+
+// wordAround is the run of letters that holds the one at q and does not begin
+// before lo.
+func wordAround(b []byte, lo, q int) (s, e int) {
+	e = q + bits.TrailingZeros64(nonLetters(binary.LittleEndian.Uint64(b[q:])))/8
+	if e == q+8 {
+		for e < len(b) && kinds[b[e]]&isLetter != 0 {
+			e++
+		}
+	}
+	s = q
+	for s > lo && kinds[b[s-1]]&isLetter != 0 {
+		s--
+	}
+	return s, e
+}
+
+// nonLetters has the high bit of each byte set that is no ASCII letter.
+func nonLetters(v uint64) uint64 {
+	const ones = 0x0101010101010101
+	low := v&(0x7f*ones) | 0x20*ones
+	return ^((low + (0x80-'a')*ones) &^ (low + (0x7f-'z')*ones) &^ v) & (0x80 * ones)
+}
+
+// judge looks the word at [s, e) up, if it can tell that this is all of it.
+func (p *pass) judge(b []byte, lo, s, e int) (int, verdict) {
+	if e+lookAhead/2 >= len(b) {
+		return 0, unclear
+	}
+	if s > lo && tailBefore(b[lo:s]) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
+		return 0, unclear
+	}
+	if e-s < minLetters || e-s > maxLetters {
+		return 0, notInList
+	}
+	v := binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020
+	if w := p.lx.find(v << (64 - 8*(e-s)) >> (64 - 8*(e-s))); w >= 0 {
+		return w, inList
+	}
+	return 0, notInList
+}
+
+// tailBefore reports whether b may end in an escape or in characters that
+// belong to the word after it.
+func tailBefore(b []byte) bool {
+	c := b[len(b)-1]
+	switch k := kinds[c]; {
+	case k&isTail != 0:
+		return c < utf8.RuneSelf || spaceBefore(b) == 0
+	case k&isDigit != 0:
+		return backslashIn(b[max(0, len(b)-hexTail):])
+	}
+	return false
+}
+
+// goesOn reports whether the word before b may go on in it, in disguise.
+func goesOn(b []byte) bool {
+	if b[0] == '\\' {
+		return b[1] == 'u' || b[1] == 'x'
+	}
+	return b[0] == '&' || spaceAt(b) == 0
+}
+
+func backslashIn(b []byte) bool {
+	for _, c := range b {
+		if c == '\\' {
+			return true
+		}
+	}
+	return false
+}
