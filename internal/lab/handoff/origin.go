@@ -36,17 +36,20 @@ func (o *Origins) Step(r Record) bool {
 	if r.By != ToDecode || r.In == nil {
 		return true
 	}
+	var prompt []int32
+	if r.In.Kind == Meta {
+		prompt = slices.Clone(o.decode.Table(r.In.Room)) // the answer may grow it in the same step
+	}
 	out := o.decode.Step(*r.In)
 	if len(out) != len(r.Out) || len(out) > 0 && !reflect.DeepEqual(out, r.Out) {
 		return false
 	}
-	if r.In.Kind == Meta && o.OnCommit != nil {
-		table := slices.Clone(o.decode.Table(r.In.Room))
-		origins := make([]Origin, len(table))
-		for i, page := range table {
+	if len(out) > 0 && out[0].Kind == Ack && o.OnCommit != nil {
+		origins := make([]Origin, len(prompt))
+		for i, page := range prompt {
 			origins[i] = o.last[page]
 		}
-		o.OnCommit(r.In.Room, table, origins)
+		o.OnCommit(r.In.Room, prompt, origins)
 	}
 	for _, a := range out {
 		switch a.Kind {

@@ -26,6 +26,7 @@ type world struct {
 	ended  map[Room]Event // the event that ended it for its client
 	logs   bool           // whether to fill log
 	log    []string
+	trace  []Record // likewise
 	stale  []string // reads of slots that their reader did not write
 	alien  int      // those of them that somebody else wrote
 }
@@ -82,6 +83,9 @@ func (w *world) handle(from, to Role, m message) {
 		actions = w.prefill.Step(m.Event)
 	case ToDecode:
 		actions = w.decode.Step(m.Event)
+	}
+	if w.logs {
+		w.trace = append(w.trace, Record{By: to, In: &m.Event, Out: actions})
 	}
 	for _, a := range actions {
 		w.logf("    %v %v", a.To, a.Event)
