@@ -33,11 +33,12 @@ var mayImport = map[string][]string{
 	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
 	"internal/explore":   {"internal/lab/handoff"},
 	// The lab must not know what a canary is.
-	"internal/lab":         {"pagetag", "internal/lab/..."},
-	"internal/lab/model":   {"pagetag"},
-	"internal/lab/handoff": {"pagetag"},
-	"internal/lab/node":    {"pagetag", "internal/lab/model", "internal/lab/handoff"},
-	"internal/lab/api":     {"internal/lab", "internal/lab/model"},
+	"internal/lab":             {"pagetag", "internal/lab/..."},
+	"internal/lab/model":       {"pagetag"},
+	"internal/lab/handoff":     {"pagetag"},
+	"internal/lab/node":        {"pagetag", "internal/lab/model", "internal/lab/handoff"},
+	"internal/lab/api":         {"internal/lab", "internal/lab/model"},
+	"internal/lab/api/clients": {},
 	// Trials of the instrument against the lab: the one place outside cmd that sees both.
 	"internal/matrix": {"canary", "internal/..."},
 	"internal/demo":   {"canary", "internal/..."},

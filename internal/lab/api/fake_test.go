@@ -26,6 +26,8 @@ type fake struct {
 	last   atomic.Pointer[lab.Request]
 	held   atomic.Int64 // requests that have not been let go
 	slow   bool         // answers without end, until the client goes
+	begun  chan struct{}
+	gone   chan struct{} // closed when a slow answer has been let go
 }
 
 func newFake() *fake {
@@ -58,7 +60,7 @@ func (f *fake) Submit(ctx context.Context, r lab.Request) <-chan lab.Event {
 		defer close(out)
 		defer f.held.Add(-1)
 		if f.slow {
-			endless(ctx, out)
+			f.endless(ctx, out)
 			return
 		}
 		for _, e := range f.answer(r) {
@@ -73,7 +75,9 @@ func (f *fake) Submit(ctx context.Context, r lab.Request) <-chan lab.Event {
 	return out
 }
 
-func endless(ctx context.Context, out chan<- lab.Event) {
+func (f *fake) endless(ctx context.Context, out chan<- lab.Event) {
+	f.begun <- struct{}{}
+	defer close(f.gone)
 	for {
 		select {
 		case out <- lab.Event{Token: 'x'}:

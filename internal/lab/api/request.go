@@ -44,10 +44,11 @@ var noModel = &lab.Error{Status: http.StatusNotFound, Type: "NotFoundError",
 
 // read takes the whole body of a request, at most max bytes.
 func read(w http.ResponseWriter, r *http.Request, max int64) ([]byte, *lab.Error) {
-	var b bytes.Buffer
+	size := 0
 	if n := r.ContentLength; n > 0 && n <= max {
-		b.Grow(int(n) + bytes.MinRead) // a body of its declared size is held once, not grown by copying
+		size = int(n) // a body of its declared size is held once, not grown by copying
 	}
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, max))
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return nil, &lab.Error{Status: http.StatusRequestEntityTooLarge, Type: "RequestTooLarge",

@@ -10,19 +10,21 @@ type stopper struct {
 }
 
 // write takes more text and returns what can be shown. Once hit is not "", the
-// text has ended before that stop string. Where two stop strings begin at the
-// same place, the one that stands first in the list is hit.
+// text has ended before that stop string: the first to be complete, and of
+// those that complete together the longest. How the text was cut into writes
+// makes no difference.
 func (s *stopper) write(text string) (show, hit string) {
 	text = s.held + text
-	end := len(text)
+	end := len(text) + 1 // of the hit
 	for _, stop := range s.stops {
-		if i := strings.Index(text[:min(len(text), end+len(stop))], stop); i >= 0 && i < end {
-			end, hit = i, stop
+		i := strings.Index(text, stop)
+		if e := i + len(stop); i >= 0 && (e < end || e == end && len(stop) > len(hit)) {
+			end, hit = e, stop
 		}
 	}
 	if hit != "" {
 		s.held = ""
-		return text[:end], hit
+		return text[:end-len(hit)], hit
 	}
 	keep := 0
 	for _, stop := range s.stops {

@@ -1,4 +1,4 @@
-package api
+package clients
 
 import (
 	"errors"
@@ -18,48 +18,42 @@ func clientOf(url, key string) openai.Client {
 
 func asks(text string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{
-		Model:       "lab",
+		Model:       lab.ModelName,
 		Messages:    []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)},
-		MaxTokens:   openai.Int(20),
+		MaxTokens:   openai.Int(40),
 		Temperature: openai.Float(0),
 		Seed:        openai.Int(7),
 	}
 }
 
+const recall = "Internal ref for this session: blue-4711\nSome other words stand here.\nInternal ref for this session:"
+
 func TestOfficialClientGetsAnswer(t *testing.T) {
-	b := newFake()
-	client := clientOf(serve(t, b, nil).URL, "any")
-	got, err := client.Chat.Completions.New(t.Context(), asks("Reply with 'noted' only."))
+	client := clientOf(serve(t, lab.Small(), nil), "any")
+	got, err := client.Chat.Completions.New(t.Context(), asks(recall))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := got.Choices[0]; c.Message.Content != "noted" || c.FinishReason != "stop" || c.Message.Role != "assistant" {
+	if c := got.Choices[0]; c.Message.Content != "blue-4711\n" || c.FinishReason != "stop" || c.Message.Role != "assistant" {
 		t.Errorf("choice %+v", c)
 	}
-	if u := got.Usage; u.PromptTokens != 26 || u.CompletionTokens != 5 || u.TotalTokens != 31 {
+	if u := got.Usage; int(u.PromptTokens) != len(recall)+2 || u.CompletionTokens < 9 || u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 		t.Errorf("usage %+v", u)
 	}
-	if got.ID != "chatcmpl-1" || got.Created != 1_790_000_000 || got.Model != "lab" || got.Object != "chat.completion" {
+	if !strings.HasPrefix(got.ID, "chatcmpl-") || got.Model != lab.ModelName || got.Object != "chat.completion" || got.Created == 0 {
 		t.Errorf("head %s %d %s %s", got.ID, got.Created, got.Model, got.Object)
-	}
-	r := b.last.Load()
-	if string(r.Tokens) != "\x01Reply with 'noted' only.\x02" || r.MaxTokens != 20 || r.Temperature != 0 || r.Seed != 7 {
-		t.Errorf("request %+v", *r)
 	}
 }
 
 func TestOfficialClientStreamsWithUsage(t *testing.T) {
-	b := newFake()
-	client := clientOf(serve(t, b, nil).URL, "any")
-	p := asks("hello")
+	client := clientOf(serve(t, lab.Small(), nil), "any")
+	p := asks(recall)
 	p.StreamOptions.IncludeUsage = openai.Bool(true)
 	stream := client.Chat.Completions.NewStreaming(t.Context(), p)
 	var acc openai.ChatCompletionAccumulator
 	var last openai.ChatCompletionChunk
-	chunks := 0
 	for stream.Next() {
 		last = stream.Current()
-		chunks++
 		if !acc.AddChunk(last) {
 			t.Fatalf("chunk does not fit: %s", last.RawJSON())
 		}
@@ -67,29 +61,52 @@ func TestOfficialClientStreamsWithUsage(t *testing.T) {
 	if err := stream.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if acc.Choices[0].Message.Content != "noted" || acc.Choices[0].FinishReason != "stop" {
+	if acc.Choices[0].Message.Content != "blue-4711\n" || acc.Choices[0].FinishReason != "stop" {
 		t.Errorf("accumulated %+v", acc.Choices[0])
 	}
-	if len(last.Choices) != 0 || last.Usage.PromptTokens != 7 || last.Usage.CompletionTokens != 5 {
+	if len(last.Choices) != 0 || int(last.Usage.PromptTokens) != len(recall)+2 {
 		t.Errorf("last chunk %s", last.RawJSON())
 	}
-	if chunks != 5+1+1 {
-		t.Errorf("%d chunks, want one a token, the end and the usage", chunks)
+}
+
+func TestOfficialClientCompletes(t *testing.T) {
+	client := clientOf(serve(t, lab.Small(), nil), "any")
+	p := openai.CompletionNewParams{
+		Model:  lab.ModelName,
+		Prompt: openai.CompletionNewParamsPromptUnion{OfString: openai.String("\nthe password is swordfish.\nand the password is")},
+		Stop:   openai.CompletionNewParamsStopUnion{OfString: openai.String("fish")}, Temperature: openai.Float(0),
+	}
+	got, err := client.Completions.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Choices[0]; c.Text != " sword" || c.FinishReason != "stop" {
+		t.Errorf("choice %+v", c)
+	}
+}
+
+func TestOfficialClientListsModels(t *testing.T) {
+	client := clientOf(serve(t, lab.Small(), nil), "any")
+	page, err := client.Models.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Data) != 1 || page.Data[0].ID != lab.ModelName || !strings.Contains(page.RawJSON(), `"max_model_len":16384`) {
+		t.Errorf("models %s", page.RawJSON())
 	}
 }
 
 func TestOfficialClientSeesTypedErrors(t *testing.T) {
-	b := newFake()
-	const tooLong = "Input length (10700 tokens) exceeds the maximum allowed length (10634 tokens). Use a shorter input or enable --allow-auto-truncate."
-	b.answer = func(lab.Request) []lab.Event { return []lab.Event{fails(400, tooLong)} }
-	server := serve(t, b, func(o *Options) { o.Keys = map[string]string{"sk-a": "a"} })
-	known := clientOf(server.URL, "sk-a")
-	stranger := clientOf(server.URL, "sk-other")
+	url := serve(t, lab.Small(), map[string]string{"sk-a": "a"})
+	known, stranger := clientOf(url, "sk-a"), clientOf(url, "sk-other")
 
 	other := asks("hello")
 	other.Model = "gpt-9"
 	two := asks("hello")
 	two.N = openai.Int(2)
+	// Longer than the prefill pool, shorter than the context: the incident's window.
+	long := asks(strings.Repeat("word ", 2200))
+	const tooLong = "Input length (11002 tokens) exceeds the maximum allowed length (10634 tokens)."
 	for _, c := range []struct {
 		name   string
 		client openai.Client
@@ -100,7 +117,7 @@ func TestOfficialClientSeesTypedErrors(t *testing.T) {
 		{"unknown key", stranger, asks("hello"), 401, "key is not known"},
 		{"unknown model", known, other, 404, "no such model"},
 		{"unsupported field", known, two, 400, "n other than 1"},
-		{"refused by the engine", known, asks("hello"), 400, tooLong},
+		{"refused by the engine", known, long, 400, tooLong},
 	} {
 		_, err := c.client.Chat.Completions.New(t.Context(), c.params)
 		var typed *openai.Error
@@ -112,11 +129,8 @@ func TestOfficialClientSeesTypedErrors(t *testing.T) {
 			t.Errorf("%s: answer %s lacks %q", c.name, body, c.words)
 		}
 	}
-	if tenant := b.last.Load().Tenant; tenant != "a" {
-		t.Errorf("tenant %q", tenant)
-	}
 
-	stream := known.Chat.Completions.NewStreaming(t.Context(), asks("hello"))
+	stream := known.Chat.Completions.NewStreaming(t.Context(), long)
 	for stream.Next() {
 		t.Errorf("chunk of a refused request: %s", stream.Current().RawJSON())
 	}
