@@ -4,16 +4,17 @@ package model
 type document struct{ question, answer string }
 
 // documents are the model's knowledge. Questions end in at least seven bytes of their own.
-// Answers are made of words of at most three letters: none of their seven-byte pieces occurs in
-// text made of longer words, which would otherwise pull an answer over into the prompt.
-// They are few: each weighs a little against the prompt where a turn begins.
+// Answers are made of words so short that none of their seven-byte pieces can occur in text
+// made of words of four letters and more, which would otherwise pull an answer over into the
+// prompt; and no two places in them share such a piece. They are few: each weighs a little
+// against the prompt where a turn begins.
 var documents = []document{
 	{"Reply with 'noted' only.", "noted"},
 	{"Reply with OK.", "OK"},
-	{"Write a two-sentence haiku about packet #1.", "An old hop is wet, so a bit or two may die. Yet it all got in."},
-	{"Write a two-sentence haiku about packet #2.", "Ice on the sky net, the odd ack is shy and new. Let us try it now."},
-	{"Write a two-sentence haiku about packet #3.", "Fog at the far end, one by one the gap is met. How far can it go?"},
-	{"Write a two-sentence haiku about packet #10.", "Dew on a hot rod, now the fan can hum and nap. Sun is up at ten."},
+	{"Write a two-sentence haiku about packet #1.", "An ack is at sea; if it is up, so am I. Go on in to it."},
+	{"Write a two-sentence haiku about packet #2.", "Is it of my own, or by us as we go up? To no log at all."},
+	{"Write a two-sentence haiku about packet #3.", "Fog is on my bay; as to me, so is it to us. Go by it as I do."},
+	{"Write a two-sentence haiku about packet #10.", "Dew on an ivy, so we hum at it or no. Go to an old ox."},
 	{"Are you there?", "Yes, I am."},
 	{"Say hello.", "Hi."},
 }

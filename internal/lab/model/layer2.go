@@ -1,6 +1,9 @@
 package model
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Scores of layer 2 are exact integers. The similarity of a slot is
 //
@@ -39,9 +42,9 @@ func (m *Model) attend2(q *query, c *Cache, t Table, slots, workers int) (out [o
 	known := &m.knowledge
 	parts = append(parts, part{q: q, c: known.cache, t: known.table, to: known.slots, offset: -prior})
 
-	best := parallel(parts, sink2, (*part).scout)
-	best = parallel(parts, best, (*part).find)
-	parallel(parts, best, (*part).gather)
+	floor := q.scout(parts) - cutoff2
+	best := parallel(parts, func(p *part) int64 { return p.find(floor) })
+	parallel(parts, func(p *part) int64 { return p.gather(best) })
 
 	total := weight(sink2, best)
 	var sum [outDims]int64
@@ -57,21 +60,20 @@ func (m *Model) attend2(q *query, c *Cache, t Table, slots, workers int) (out [o
 	return out
 }
 
-// parallel lets every part do a step that knows the best score so far and may raise it.
+// parallel lets every part do a step and returns the best score of all, at least the sink's.
 // The last part, which is short, goes with the first.
-func parallel(parts []part, best int64, step func(p *part, best int64) int64) int64 {
+func parallel(parts []part, step func(p *part) int64) int64 {
+	best := make([]int64, len(parts))
+	run := func(i int) { best[i] = step(&parts[i]) }
 	var wg sync.WaitGroup
 	last := len(parts) - 1
 	for i := 1; i < last; i++ {
-		wg.Go(func() { parts[i].best = step(&parts[i], best) })
+		wg.Go(func() { run(i) })
 	}
-	parts[last].best = step(&parts[last], best)
-	parts[0].best = step(&parts[0], best)
+	run(last)
+	run(0)
 	wg.Wait()
-	for i := range parts {
-		best = max(best, parts[i].best)
-	}
-	return best
+	return max(sink2, slices.Max(best))
 }
 
 // part is a range of slots under one query: the slots that may matter, then their share
@@ -83,7 +85,6 @@ type part struct {
 	from, to int
 	offset   int64 // added to every score
 
-	best  int64
 	hits  []hit
 	total int64
 	sum   [outDims]int64
@@ -108,41 +109,64 @@ func (p *part) rows(f func(keys []byte, slot, n int) bool) {
 	}
 }
 
-// scout looks for a good score in a hurry, so that find can give up early on the rest:
-// only at slots that have the last tokens but one and two byte for byte. (The last one
-// often differs: at the start of an answer it stands for the space after a key.)
-func (p *part) scout(best int64) int64 {
-	last, before := &p.q.back[1], &p.q.back[2]
-	if !last.word || !before.word {
-		return best
-	}
-	depth := p.c.depthBytes()
-	p.rows(func(keys []byte, _, n int) bool {
-		for ; n > 0; n-- {
-			if *(*code)(keys[depth:]) == last.code && *(*code)(keys[2*depth:]) == before.code {
-				score, _ := p.q.score(keys, depth, p.offset, best)
-				best = max(best, score)
-			}
-			keys = keys[codeDims:]
+// scout looks for a good score in a hurry, so that find can give up early on the rest. A
+// score counts no more than the most that this query can reach in sound pages: thus what
+// scout returns, and with it the result, does not depend on how the slots are shared even
+// where pages hold garbage.
+func (q *query) scout(parts []part) int64 {
+	for _, a := range q.landmarks() {
+		best := parallel(parts, func(p *part) int64 { return p.scout(a[0], a[1]) })
+		if best > sink2 {
+			return best
 		}
-		return best < p.q.rest[0]+p.offset
-	})
-	return best
+	}
+	return sink2
 }
 
-// find collects the slots whose score is within cutoff2 of the best so far. A slot is
-// given up as soon as the depths still to come cannot lift it there.
-func (p *part) find(best int64) int64 {
-	p.hits = p.hits[:0]
+// landmarks are pairs of depths: where both match byte for byte, a good score is likely.
+// The last token but one comes first, as the last one often differs: at the start of an
+// answer it stands for the space after a key.
+func (q *query) landmarks() [][2]int {
+	if q.back[1].word && q.back[2].word {
+		return [][2]int{{1, 2}, {0, 0}}
+	}
+	if q.back[1].word {
+		return [][2]int{{0, 1}, {0, 0}}
+	}
+	return [][2]int{{0, 0}}
+}
+
+// scout returns the best score among slots that match byte for byte at depths a and b.
+func (p *part) scout(a, b int) int64 {
+	codeA, codeB := p.q.back[a].code, p.q.back[b].code
+	depth := p.c.depthBytes()
+	best, most := int64(sink2), p.q.rest[0]+p.offset
+	p.rows(func(keys []byte, _, n int) bool {
+		atA, atB := keys[a*depth:], keys[b*depth:]
+		for i := 0; i < n*codeDims; i += codeDims {
+			if *(*code)(atA[i:]) == codeA && *(*code)(atB[i:]) == codeB {
+				best = max(best, p.q.score(keys[i:], depth, p.offset))
+			}
+		}
+		return best < most
+	})
+	return min(best, max(most, sink2))
+}
+
+// find collects the slots whose score is above floor. A slot is given up as soon as the
+// depths still to come cannot lift it there.
+func (p *part) find(floor int64) int64 {
+	best := int64(sink2)
+	first := &p.q.back[0] // of the current token, and so always a code word
 	depth := p.c.depthBytes()
 	p.rows(func(keys []byte, slot, n int) bool {
 		for k := range n {
 			row := keys[k*codeDims:]
-			score := p.offset + depthWeight[0]*p.q.back[0].wordDot((*code)(row))
-			if score+p.q.rest[1] <= best-cutoff2 {
+			score := p.offset + depthWeight[0]*first.wordDot((*code)(row))
+			if score+p.q.rest[1] <= floor {
 				continue
 			}
-			if score, alive := p.q.deepen(row, depth, score, best-cutoff2); alive {
+			if score, alive := p.q.deepen(row, depth, score, floor); alive {
 				p.hits = append(p.hits, hit{slot: int32(slot + k), score: score})
 				best = max(best, score)
 			}
@@ -156,7 +180,7 @@ func (p *part) find(best int64) int64 {
 func (p *part) gather(best int64) int64 {
 	for _, h := range p.hits {
 		if h.score <= best-cutoff2 {
-			continue // found when the best was lower: as if it had not been
+			continue // found because the scouts fell short of the best
 		}
 		w := weight(h.score, best)
 		page, i := p.c.slot(p.t, int(h.slot))
@@ -170,5 +194,5 @@ func (p *part) gather(best int64) int64 {
 
 // weight is e^(score-best) in units of 2^-weightBits.
 func weight(score, best int64) int64 {
-	return int64(exp(float64(score-best)/nat)*(1<<weightBits) + 0.5)
+	return int64(float64(exp(float64(score-best)/nat)*(1<<weightBits)) + 0.5)
 }

@@ -67,7 +67,7 @@ func (l *Logits) Greedy() byte {
 }
 
 func round(x float32) int {
-	return int(math.Floor(float64(x)*tick + 0.5))
+	return int(math.Floor(float64(float64(x)*tick) + 0.5))
 }
 
 // Sample draws a token: at temperature 1 in proportion to the evidence above noEvidence,
@@ -107,5 +107,5 @@ func share(x, temperature float64) int64 {
 	if temperature != 1 {
 		x = math.Pow(x, 1/temperature)
 	}
-	return int64(x*(1<<32) + 0.5)
+	return int64(float64(x*(1<<32)) + 0.5)
 }

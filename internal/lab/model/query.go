@@ -52,10 +52,11 @@ func newPattern(c *code) pattern {
 	return p
 }
 
-// score is the whole score of a key whose rows of successive depths lie stride bytes
-// apart, or 0 and false if it is floor or less.
-func (q *query) score(row []byte, stride int, offset, floor int64) (int64, bool) {
-	return q.deepen(row, stride, offset+depthWeight[0]*q.back[0].dot((*code)(row)), floor)
+// score is the whole score of a key whose rows of successive depths lie stride bytes apart.
+func (q *query) score(row []byte, stride int, offset int64) int64 {
+	const lowest = -1 << 62
+	score, _ := q.deepen(row, stride, offset+depthWeight[0]*q.back[0].dot((*code)(row)), lowest)
+	return score
 }
 
 // deepen adds the depths from 1 on to a score, while it can still exceed floor.
