@@ -119,7 +119,7 @@ func (b *boundary) observe(e *wire.Exchange) {
 	case whole:
 		b.accept(e, n)
 	case short:
-		if used, ok := e.Used(); ok && !e.Collapsed() {
+		if used, ok := e.Used(); ok && used < n && !e.Collapsed() {
 			b.search.suggest(used)
 		}
 		b.search.reject(n)

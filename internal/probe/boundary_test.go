@@ -18,7 +18,7 @@ func TestBoundaryFindsAnyLimitExactly(t *testing.T) {
 		target := newTarget()
 		usages := []string{"right", "short", "over", "factor", "cached"}
 		lowest := 200
-		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "refuse_other", "truncate", "placeholder", "server_error"}).Draw(t, "over")
+		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "refuse_other", "refuse_sent", "truncate", "placeholder", "foreign", "server_error"}).Draw(t, "over")
 		switch target.over {
 		case "truncate":
 			// Only a count that is right but for a constant shows a loss of one
@@ -26,10 +26,13 @@ func TestBoundaryFindsAnyLimitExactly(t *testing.T) {
 			usages, lowest = usages[:3], 640
 		case "placeholder":
 			lowest = 700 // a shorter prompt does not collapse
+		case "foreign":
+			lowest = 640 // the echo counts once two prompts have shown it
 		}
 		target.limit = rapid.IntRange(lowest, 1<<20).Draw(t, "limit")
 		target.usage = rapid.SampledFrom(usages).Draw(t, "usage")
-		target.mute = rapid.Bool().Draw(t, "mute")
+		// Only the echo shows that a prompt was not read which is counted in full.
+		target.mute = target.over != "foreign" && rapid.Bool().Draw(t, "mute")
 		env := probe.Env{Tenants: rapid.IntRange(1, 3).Draw(t, "tenants"), MaxAnswer: 192}
 		if rapid.Bool().Draw(t, "window known") {
 			env.Context = rapid.IntRange(target.limit, 1<<21).Draw(t, "window")

@@ -1,5 +1,7 @@
 package probe
 
+import "slices"
+
 // bracket is a search for a limit: lo is the longest length known to be
 // served, hi the shortest known not to be, tokens; 0 for none yet. Invariant:
 // hi is 0 or lo < hi.
@@ -10,10 +12,14 @@ type bracket struct {
 	tried  map[int]bool
 }
 
+// maxNames is how many different limits are tried out: a target that names
+// another one each time must not lead the search by the nose.
+const maxNames = 6
+
 // suggest notes a length that somebody says is the limit. Whether the limit
 // itself is still served differs between engines, so it is tried out.
 func (b *bracket) suggest(limit int) {
-	if limit > 0 {
+	if limit > 0 && len(b.names) < maxNames && !slices.Contains(b.names, limit) {
 		b.names = append(b.names, limit)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // does with longer ones whatever over says. One byte is one token.
 type target struct {
 	limit   int    // longest prompt that is read whole, tokens
-	over    string // refuse, refuse_plain, refuse_other, refuse_output, truncate, placeholder, silent, foreign, broken
+	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, placeholder, silent, foreign, broken
 	usage   string // right, none, factor, short, over, constant
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
@@ -114,6 +114,8 @@ func (t *target) answer(e *wire.Exchange, real int) *wire.Answer {
 		return refuse(wire.Refusal{Kind: wire.RefusedTooLong})
 	case "refuse_other": // names a limit that it does not keep
 		return refuse(wire.Refusal{Kind: wire.RefusedContext, Limit: t.limit + 777})
+	case "refuse_sent":
+		return refuse(wire.Refusal{Kind: wire.RefusedContext, Limit: real - 1})
 	case "refuse_output":
 		return refuse(wire.Refusal{Kind: wire.RefusedOutput, Limit: t.limit})
 	case "server_error":
