@@ -22,6 +22,7 @@ type anchors struct {
 	coder *Coder
 	emit  func(finding)
 	base  int64
+	at    [len(dashLeads)]int64 // up to where each kind of dash has been looked at
 	spans []span
 }
 
@@ -29,37 +30,35 @@ type anchors struct {
 // U+2212; U+FE58, U+FE63 and U+FF0D.
 var dashLeads = [...]byte{'-', 0xE2, 0xEF}
 
-// block looks at every dash of b from i on and returns where it must go on:
-// len(b), or a dash that cannot be judged before more text is seen.
-func (a *anchors) block(b []byte, i int, last bool) int {
-	var next [len(dashLeads)]int
-	for k := range next {
-		next[k] = -1
+// block looks at the dashes of b, which begins at base, and returns up to where
+// it is done with it: a dash that cannot be judged yet is to be given again,
+// with what follows it.
+func (a *anchors) block(b []byte, last bool) int {
+	done := len(b)
+	for k, lead := range dashLeads {
+		i := a.dashes(b, int(a.at[k]-a.base), lead, last)
+		a.at[k] = a.base + int64(i)
+		done = min(done, i)
 	}
-	for {
-		d := len(b)
-		for k, lead := range dashLeads {
-			if next[k] < i {
-				next[k] = indexFrom(b, i, lead)
-			}
-			d = min(d, next[k])
-		}
-		if d == len(b) {
-			return d
-		}
-		if !a.candidate(b, d, last) {
-			return d
-		}
-		i = d + 1
-	}
+	return done
 }
 
-// indexFrom is the index of c in b at i or later, or len(b).
-func indexFrom(b []byte, i int, c byte) int {
-	if n := bytes.IndexByte(b[i:], c); n >= 0 {
-		return i + n
+// dashes looks at the dashes of b from i on that begin with lead.
+func (a *anchors) dashes(b []byte, i int, lead byte, last bool) int {
+	for i < len(b) {
+		n := bytes.IndexByte(b[i:], lead)
+		if n < 0 {
+			return len(b)
+		}
+		i += n
+		// The byte before rules nearly all of them out.
+		if i > 0 && (b[i-1]|0x20 == 'y' || b[i-1] >= utf8.RuneSelf || b[i-1] == '\\') && !a.candidate(b, i, last) {
+			return i
+		}
+		for i++; i < len(b) && b[i] == lead && b[i-1] == lead; i++ { // a rule of dashes
+		}
 	}
-	return len(b)
+	return i
 }
 
 // candidate judges what stands around the dash at d; false if that needs more text.

@@ -1,5 +1,7 @@
 package canary
 
+import "encoding/binary"
+
 // pass looks for canary words in one text, which it is given in blocks.
 type pass struct {
 	lx  *lexicon
@@ -56,6 +58,12 @@ func (p *pass) block(b []byte, i int, last bool) int {
 // piece that is not complete.
 func (p *pass) careful(b []byte, i, stop int, last bool) (int, bool) {
 	for i < len(b) && (i < stop || p.letters > 0 || p.pending) {
+		if p.letters == 0 && !p.pending {
+			if j := p.quick(b, i); j > i {
+				i = j
+				continue
+			}
+		}
 		kind, c, n := lex(b[i:], last)
 		switch kind {
 		case more:
@@ -70,6 +78,37 @@ func (p *pass) careful(b []byte, i, stop int, last bool) (int, bool) {
 		i += n
 	}
 	return i, true
+}
+
+// quick takes the plain separators at i and the plain word behind them, if
+// that is what is there, and returns where it ends.
+func (p *pass) quick(b []byte, i int) int {
+	for i+lookAhead < len(b) && kinds[b[i]]&(isLetter|isOdd) == 0 {
+		i++
+	}
+	if i+lookAhead >= len(b) || kinds[b[i]]&isLetter == 0 {
+		return i
+	}
+	e := letterEnd(b, i)
+	if e+lookAhead >= len(b) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
+		return i
+	}
+	if w := p.lookUp(b, i, e); w >= 0 {
+		p.run.push(uint64(w), p.startOf(i), p.endOf(e-1))
+	} else {
+		p.run.stop()
+	}
+	return e
+}
+
+// lookUp is the number of the plain word at [s, e) of b, or -1. It may read
+// the eight bytes from s on.
+func (p *pass) lookUp(b []byte, s, e int) int {
+	if e-s < minLetters || e-s > maxLetters {
+		return -1
+	}
+	v := binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020
+	return p.lx.find(v << (64 - 8*(e-s)) >> (64 - 8*(e-s)))
 }
 
 func (p *pass) letter(c byte, i, j int) {

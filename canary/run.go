@@ -25,6 +25,11 @@ type run struct {
 	pos    int
 	good   int // words in a row that followed from the six before, counted up to 2
 
+	// Of two words in a row only the second is checked, and the first only if
+	// the second follows: where one does not, no canary holds both.
+	skipped bool
+	before  state // the state before the skipped word
+
 	known bool // the words under way are known to be of canary id
 	id    ID
 	word  int // offset of the first of them in the canary
@@ -37,14 +42,26 @@ type run struct {
 func (r *run) push(w uint64, start, end place) {
 	r.pos = (r.pos + 1) % MinWords
 	r.starts[r.pos] = start
-	follows := r.count >= seedWords && r.chain.next(r.state) == w
-	r.state = r.state.push(w)
+	now := r.state
+	r.state = now.push(w)
+	if r.count < seedWords {
+		r.count++
+		return
+	}
 	r.count = min(r.count+1, MinWords)
-	if !follows {
+	if r.good == 0 && !r.skipped {
+		r.skipped, r.before = true, now
+		return
+	}
+	if r.chain.next(now) != w {
 		r.finish()
 		return
 	}
 	r.good++
+	if r.skipped && r.chain.next(r.before) == now.tail&wordMask {
+		r.good++
+	}
+	r.skipped = false
 	switch {
 	case r.known:
 		r.words++
@@ -83,7 +100,7 @@ func (r *run) finish() {
 	if r.known && r.words >= MinWords {
 		r.emit(finding{r.id, WordChain, r.word, r.words, r.start, r.end})
 	}
-	r.known, r.good = false, 0
+	r.known, r.good, r.skipped = false, 0, false
 }
 
 // stop takes a word that is not in the list.

@@ -107,7 +107,6 @@ type text struct {
 	kept    []byte
 	base    int64 // where kept begins in the stream
 	words   int64 // up to where the pass has read
-	tokens  int64 // up to where the anchors have looked
 }
 
 func (t *text) init(c *Coder, o ScanOptions, emit func(finding)) {
@@ -164,9 +163,7 @@ func (t *text) window(b []byte, last bool) int {
 	}
 	if t.anchors != nil {
 		t.anchors.base = t.base
-		at := t.anchors.block(b, int(t.tokens-t.base), last)
-		t.tokens = t.base + int64(at)
-		done = min(done, max(0, at-tokenBack))
+		done = min(done, max(0, t.anchors.block(b, last)-tokenBack))
 	}
 	return done
 }

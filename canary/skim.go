@@ -94,7 +94,7 @@ func (p *pass) stretch(b []byte, i, q int) (int, bool) {
 	s, end := wordAround(b, i, q)
 	e := end
 	for {
-		w, v := p.judge(b, i, s, e)
+		w, start, v := p.judge(b, i, s, e)
 		if v == unclear {
 			return q, false
 		}
@@ -102,7 +102,7 @@ func (p *pass) stretch(b []byte, i, q int) (int, bool) {
 			p.run.stop()
 			break
 		}
-		found[n] = seen{w, s, e}
+		found[n] = seen{w, start, e}
 		n++
 		at, ok := backward(b, i, s)
 		if !ok {
@@ -189,17 +189,24 @@ func spaceLen(r rune, n int) int {
 // wordAround is the run of letters that holds the one at q and does not begin
 // before lo.
 func wordAround(b []byte, lo, q int) (s, e int) {
-	e = q + bits.TrailingZeros64(nonLetters(binary.LittleEndian.Uint64(b[q:])))/8
-	if e == q+8 {
-		for e < len(b) && kinds[b[e]]&isLetter != 0 {
-			e++
-		}
-	}
+	e = letterEnd(b, q)
 	s = q
 	for s > lo && kinds[b[s-1]]&isLetter != 0 {
 		s--
 	}
 	return s, e
+}
+
+// letterEnd is where the run of letters at q ends. It may read the eight bytes
+// from q on.
+func letterEnd(b []byte, q int) int {
+	e := q + bits.TrailingZeros64(nonLetters(binary.LittleEndian.Uint64(b[q:])))/8
+	if e == q+8 {
+		for e < len(b) && kinds[b[e]]&isLetter != 0 {
+			e++
+		}
+	}
+	return e
 }
 
 // nonLetters has the high bit of each byte set that is no ASCII letter.
@@ -209,22 +216,32 @@ func nonLetters(v uint64) uint64 {
 	return ^((low + (0x80-'a')*ones) &^ (low + (0x7f-'z')*ones) &^ v) & (0x80 * ones)
 }
 
-// judge looks the word at [s, e) up, if it can tell that this is all of it.
-func (p *pass) judge(b []byte, lo, s, e int) (int, verdict) {
-	if e+lookAhead/2 >= len(b) {
-		return 0, unclear
+// judge looks the word at [s, e) up, if it can tell that this is all of it. It
+// returns where it begins: one later if the first letter belongs to an escape.
+func (p *pass) judge(b []byte, lo, s, e int) (word, start int, v verdict) {
+	if e+lookAhead/2 >= len(b) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
+		return 0, s, unclear
 	}
-	if s > lo && tailBefore(b[lo:s]) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
-		return 0, unclear
+	escaped := false
+	if s > lo {
+		if b[s-1] == '\\' {
+			escaped = isEscapeLetter(b[s])
+			if b[s] == 'u' || b[s] == 'x' {
+				return 0, s, unclear
+			}
+		} else if tailBefore(b[lo:s]) {
+			return 0, s, unclear
+		}
 	}
-	if e-s < minLetters || e-s > maxLetters {
-		return 0, notInList
+	if w := p.lookUp(b, s, e); w >= 0 {
+		return w, s, inList
 	}
-	v := binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020
-	if w := p.lx.find(v << (64 - 8*(e-s)) >> (64 - 8*(e-s))); w >= 0 {
-		return w, inList
+	if escaped {
+		if w := p.lookUp(b, s+1, e); w >= 0 {
+			return w, s + 1, inList
+		}
 	}
-	return 0, notInList
+	return 0, s, notInList
 }
 
 // tailBefore reports whether b may end in an escape or in characters that
