@@ -28,14 +28,14 @@ func prompt(s string) Request {
 }
 
 // serve starts a server and a client for it.
-func serve(t *testing.T, h http.HandlerFunc, o Options) *Client {
+func serve(t testing.TB, h http.HandlerFunc, o Options) *Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	return dial(t, srv.URL, o)
 }
 
-func dial(t *testing.T, url string, o Options) *Client {
+func dial(t testing.TB, url string, o Options) *Client {
 	t.Helper()
 	o.BaseURL = url
 	c, err := NewClient(o)

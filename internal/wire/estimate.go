@@ -30,11 +30,12 @@ type observation struct {
 type sums struct{ n, xx, xm, mm, xt, mt float64 }
 
 // What is assumed before anything was seen: four bytes a token and six tokens
-// a message, the latter give or take ten. English text in the tokenizers of
+// a message, give or take the spreads. English text in the tokenizers of
 // 2026 has 4 to 5 bytes a token; chat templates cost 3 to 10 tokens a turn.
 const (
 	priorPerByte    = 0.25
 	priorPerMessage = 6.0
+	byteSpread      = 0.1
 	messageSpread   = 10.0
 	// byteVariance is the variance of a text's tokens for every byte of it.
 	byteVariance = 0.05
@@ -51,18 +52,32 @@ func (s *sums) add(o observation) {
 	s.mt += w * m * t
 }
 
-// fit solves the normal equations under the prior.
+// No tokenizer makes more than one and a quarter tokens a byte, or has more
+// than 16 bytes a token.
+const (
+	leastPerByte = 1.0 / 16
+	mostPerByte  = 1.25
+)
+
+// fit solves the normal equations under the prior, within what is possible.
 func (s *sums) fit() (perByte, perMessage float64) {
-	const byteWeight, messageWeight = 1.0, 1 / (messageSpread * messageSpread)
+	const byteWeight, messageWeight = 1 / (byteSpread * byteSpread), 1 / (messageSpread * messageSpread)
 	xx, mm := s.xx+byteWeight, s.mm+messageWeight
 	xt, mt := s.xt+byteWeight*priorPerByte, s.mt+messageWeight*priorPerMessage
-	det := xx*mm - s.xm*s.xm
-	return (xt*mm - mt*s.xm) / det, (mt*xx - xt*s.xm) / det
+	perByte = (xt*mm - mt*s.xm) / (xx*mm - s.xm*s.xm)
+	if bounded := min(max(perByte, leastPerByte), mostPerByte); bounded != perByte {
+		return bounded, max(0, (mt-bounded*s.xm)/mm)
+	}
+	perMessage = (mt - perByte*s.xm) / mm
+	if perMessage < 0 {
+		return min(max(xt/xx, leastPerByte), mostPerByte), 0
+	}
+	return perByte, perMessage
 }
 
 func (s *sums) estimate(bytes int64, messages int) float64 {
 	b, m := s.fit()
-	return math.Max(0, b*float64(bytes)+m*float64(messages))
+	return b*float64(bytes) + m*float64(messages)
 }
 
 // Estimate is how many tokens a prompt of so many bytes of text, in so many
@@ -104,12 +119,12 @@ func (e *Estimator) take(o observation) {
 	e.biggest = max(e.biggest, o.bytes)
 }
 
-// possible tells a report from one that no tokenizer makes: more than 16 bytes
-// a token, or more than one token a byte beside 256 tokens a message.
+// possible tells a report from one that no tokenizer makes, with room for a
+// template of 256 tokens and as much for every message.
 func (o observation) possible() bool {
-	return o.bytes > 0 && o.tokens > 0 &&
-		float64(o.tokens) >= float64(o.bytes)/16 &&
-		float64(o.tokens) <= 1.25*float64(o.bytes)+256*float64(o.messages)+256
+	return o.bytes > 0 && o.messages >= 0 && o.tokens > 0 &&
+		float64(o.tokens) >= leastPerByte*float64(o.bytes) &&
+		float64(o.tokens) <= mostPerByte*float64(o.bytes)+256*float64(o.messages)+256
 }
 
 // fits compares a report with the estimate. A report far beyond what was seen

@@ -62,6 +62,9 @@ func connectFailure(ctx context.Context, host string, err error) *Failure {
 	if p, ok := errors.AsType[*promptError](err); ok {
 		return say(FailedRequest, "could not %s; nothing is known about the target", oneLine(p.Error(), 200))
 	}
+	if strings.Contains(err.Error(), "invalid header field") {
+		return say(FailedRequest, "the key holds a character that no header can carry, a line break perhaps: look at the variable it comes from")
+	}
 	if m := tlsProblem(err); m != "" {
 		return say(FailedTLS, "%s", m)
 	}
