@@ -24,6 +24,7 @@ const (
 	minLetters = 4
 	maxLetters = 8
 	slotBits   = 14
+	filterBits = 16
 	slotMult   = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
 )
 
@@ -32,6 +33,7 @@ const (
 type lexicon struct {
 	packed  [wordCount]uint64
 	letters [wordCount]uint8
+	filter  [1 << (filterBits - 6)]uint64
 	keys    [1 << slotBits]uint64 // open addressing; 0 is empty
 	numbers [1 << slotBits]uint16
 }
@@ -44,6 +46,8 @@ var theLexicon = sync.OnceValue(func() *lexicon {
 		copy(b[:], w)
 		key := binary.LittleEndian.Uint64(b[:])
 		lx.packed[i], lx.letters[i] = key, uint8(len(w))
+		f := key * slotMult >> (64 - filterBits)
+		lx.filter[f/64] |= 1 << (f % 64)
 		h := slot(key)
 		for lx.keys[h] != 0 {
 			h = (h + 1) % uint64(len(lx.keys))
@@ -54,6 +58,13 @@ var theLexicon = sync.OnceValue(func() *lexicon {
 })
 
 func slot(key uint64) uint64 { return key * slotMult >> (64 - slotBits) }
+
+// mayHold is false for most keys that are not in the list. Its table is small
+// enough to stay in the fastest cache.
+func (lx *lexicon) mayHold(key uint64) bool {
+	f := key * slotMult >> (64 - filterBits)
+	return lx.filter[f/64]>>(f%64)&1 != 0
+}
 
 // find returns the number of a packed word, or -1.
 func (lx *lexicon) find(key uint64) int {

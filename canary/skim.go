@@ -46,13 +46,10 @@ const (
 	hexTail = 6
 )
 
-// verdict is what skimming finds out about a word.
-type verdict uint8
-
+// What skimming finds out about a word, other than its number.
 const (
-	inList verdict = iota
-	notInList
-	unclear // to be read piece by piece
+	notInList = -1
+	unclear   = -2 // to be read piece by piece
 )
 
 // skim reads b from i, which is a place between words, to its end or to a
@@ -85,25 +82,22 @@ type seen struct{ word, start, end int }
 // first word ends. If there is something that must be read piece by piece it
 // takes nothing, and returns false and up to where to read.
 func (p *pass) stretch(b []byte, i, q int) (int, bool) {
-	q, ok := forward(b, i, q)
-	if !ok {
-		return q, false
-	}
-	var found [MinWords]seen
-	n := 0
-	s, end := wordAround(b, i, q)
-	e := end
-	for {
-		w, start, v := p.judge(b, i, s, e)
-		if v == unclear {
+	s, e, w := p.glance(b, i, q)
+	if w == unclear {
+		var ok bool
+		if q, ok = forward(b, i, q); !ok {
 			return q, false
 		}
-		if v == notInList {
-			p.run.stop()
-			break
-		}
-		found[n] = seen{w, start, e}
+		s, e, w = p.judge(b, i, q)
+	}
+	end, n := e, 0
+	var found [MinWords]seen
+	for w >= 0 {
+		found[n] = seen{w, s, e}
 		n++
+		if s > i && kinds[b[s-1]]&isLetter != 0 {
+			s-- // the letter of an escape
+		}
 		at, ok := backward(b, i, s)
 		if !ok {
 			return q, false
@@ -111,12 +105,53 @@ func (p *pass) stretch(b []byte, i, q int) (int, bool) {
 		if at < i {
 			break
 		}
-		s, e = wordAround(b, i, at)
+		if s, e, w = p.glance(b, i, at); w == unclear {
+			s, e, w = p.judge(b, i, at)
+		}
+	}
+	switch w {
+	case unclear:
+		return q, false
+	case notInList:
+		p.run.stop()
 	}
 	for n--; n >= 0; n-- {
 		p.run.push(uint64(found[n].word), p.startOf(found[n].start), p.endOf(found[n].end-1))
 	}
 	return end, true
+}
+
+// glance finds the word at q, or the next, and its number in the list, if all
+// is as plain as it mostly is; else it says unclear, and judge knows better.
+// It takes the letters around q as a bit map, because branches that depend on
+// where words begin and end are what costs most here.
+func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
+	if q-8 < lo || q+lookAhead+8 > len(b) {
+		return 0, 0, unclear
+	}
+	near := b[q-8 : q+lookAhead]
+	letters := letterBits(near) | letterBits(near[8:])<<8 | letterBits(near[16:])<<16
+	first := 8 + bits.TrailingZeros32(letters>>8|1<<8)
+	left := bits.LeadingZeros32(^(letters << (32 - first)))
+	right := bits.TrailingZeros32(^(letters >> first))
+	s, e = q-8+first-left, q-8+first+right
+	if first == 16 || left == first || first+right == 24 || s <= lo ||
+		kinds[b[s-1]]&(isTail|isDigit) != 0 || kinds[b[e]]&isOdd != 0 {
+		return 0, 0, unclear
+	}
+	n := left + right
+	key := (binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020) << (64 - 8*min(n, 8)) >> (64 - 8*min(n, 8))
+	if n > maxLetters || !p.lx.mayHold(key) {
+		return s, e, notInList
+	}
+	return s, e, p.lx.find(key)
+}
+
+// letterBits has a bit set for each of the first eight bytes of b that is an
+// ASCII letter.
+func letterBits(b []byte) uint32 {
+	v := ^nonLetters(binary.LittleEndian.Uint64(b)) >> 7 & 0x0101010101010101
+	return uint32(v * 0x0102040810204080 >> 56)
 }
 
 // forward is the first letter of b at q or after it; false where something odd
@@ -216,32 +251,29 @@ func nonLetters(v uint64) uint64 {
 	return ^((low + (0x80-'a')*ones) &^ (low + (0x7f-'z')*ones) &^ v) & (0x80 * ones)
 }
 
-// judge looks the word at [s, e) up, if it can tell that this is all of it. It
-// returns where it begins: one later if the first letter belongs to an escape.
-func (p *pass) judge(b []byte, lo, s, e int) (word, start int, v verdict) {
+// judge finds the word around the letter at q and its number in the list, if
+// it can tell that this is all of the word. The word begins one letter later
+// if the first belongs to an escape.
+func (p *pass) judge(b []byte, lo, q int) (s, e, word int) {
+	s, e = wordAround(b, lo, q)
 	if e+lookAhead/2 >= len(b) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
-		return 0, s, unclear
+		return s, e, unclear
 	}
 	escaped := false
 	if s > lo {
 		if b[s-1] == '\\' {
 			escaped = isEscapeLetter(b[s])
 			if b[s] == 'u' || b[s] == 'x' {
-				return 0, s, unclear
+				return s, e, unclear
 			}
 		} else if tailBefore(b[lo:s]) {
-			return 0, s, unclear
+			return s, e, unclear
 		}
 	}
-	if w := p.lookUp(b, s, e); w >= 0 {
-		return w, s, inList
+	if w := p.lookUp(b, s, e); w >= 0 || !escaped {
+		return s, e, w
 	}
-	if escaped {
-		if w := p.lookUp(b, s+1, e); w >= 0 {
-			return w, s + 1, inList
-		}
-	}
-	return 0, s, notInList
+	return s + 1, e, p.lookUp(b, s+1, e)
 }
 
 // tailBefore reports whether b may end in an escape or in characters that
