@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -203,6 +204,10 @@ func TestUnreachable(t *testing.T) {
 	// A resolver's answer does not need a resolver.
 	f := connectFailure(context.Background(), "h", &net.OpError{Err: &net.DNSError{IsNotFound: true}})
 	wantFailure(t, &Answer{Failure: f, End: time.Now()}, FailedConnect, "no such host")
+	// A proxy that is down is not the target.
+	proxy := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: "http", Host: l.Addr().String()}, nil }}
+	c := dial(t, "http://target.test", Options{HTTP: &http.Client{Transport: proxy}})
+	wantFailure(t, c.Do(context.Background(), prompt("hi")), FailedConnect, "the proxy of the environment")
 }
 
 func TestTLSFailures(t *testing.T) {

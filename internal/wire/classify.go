@@ -189,6 +189,9 @@ func classify(status int, h http.Header, body []byte, inAnswer bool, now time.Ti
 		r.Kind = RefusedContext // too long whatever answer is wanted
 	}
 	r.RetryAfter = retryAfter(h, now)
+	if r.RetryAfter == 0 && r.Kind == RefusedRate {
+		r.RetryAfter = rateReset(h, now) // servers send these headers with every answer
+	}
 	r.Message = http.StatusText(status)
 	if len(info.texts) > 0 {
 		r.Message = oneLine(info.texts[0], maxMessage)
@@ -281,10 +284,8 @@ func parseNumber(s string) int {
 // maxRetryAfter bounds what a target may ask a client to wait.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads how long the target asks to wait: retry-after-ms,
-// Retry-After in seconds or as a date (RFC 9110 10.2.3), and for want of these
-// x-ratelimit-reset, which servers give as seconds, as a Unix time in seconds
-// or milliseconds, or as a duration.
+// retryAfter reads how long the target asks to wait: retry-after-ms, or
+// Retry-After in seconds or as a date (RFC 9110 10.2.3).
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return bounded(ms * float64(time.Millisecond))
@@ -297,6 +298,12 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 			return bounded(float64(t.Sub(serverTime(h, now))))
 		}
 	}
+	return 0
+}
+
+// rateReset reads when a rate limit ends, which servers give as seconds, as a
+// Unix time in seconds or milliseconds, or as a duration.
+func rateReset(h http.Header, now time.Time) time.Duration {
 	for _, name := range []string{"X-Ratelimit-Reset", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens"} {
 		v := strings.TrimSpace(h.Get(name))
 		if s, err := strconv.ParseFloat(v, 64); err == nil {

@@ -192,6 +192,7 @@ type watchdog struct {
 	mu    sync.Mutex
 	limit time.Duration
 	doing string
+	ended bool
 }
 
 func newWatchdog(ctx context.Context, limit time.Duration, doing string) (context.Context, *watchdog) {
@@ -211,7 +212,9 @@ func (w *watchdog) bark() {
 func (w *watchdog) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer.Reset(w.limit)
+	if !w.ended { // the upload may go on after an early answer
+		w.timer.Reset(w.limit)
+	}
 }
 
 // phase sets what is waited for from now on.
@@ -224,6 +227,9 @@ func (w *watchdog) phase(limit time.Duration, doing string) {
 
 // stop ends the watch and whatever of the exchange is still under way.
 func (w *watchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
 	w.timer.Stop()
 	w.cancel(nil)
 }

@@ -65,6 +65,9 @@ func connectFailure(ctx context.Context, host string, err error) *Failure {
 	if strings.Contains(err.Error(), "invalid header field") {
 		return say(FailedRequest, "the key holds a character that no header can carry, a line break perhaps: look at the variable it comes from")
 	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
+		return say(FailedConnect, "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY) could not be reached (%s): correct or unset it, or add the host to NO_PROXY", oneLine(rootCause(err), 100))
+	}
 	if m := tlsProblem(err); m != "" {
 		return say(FailedTLS, "%s", m)
 	}

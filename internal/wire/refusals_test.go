@@ -213,10 +213,14 @@ func TestRetryAfter(t *testing.T) {
 		{"X-Ratelimit-Reset-Tokens", "20ms", 20 * time.Millisecond},
 		{"X-Other", "5", 0},
 	} {
-		got := retryAfter(http.Header{c.name: {c.value}}, now)
+		r, _ := classify(429, http.Header{c.name: {c.value}}, nil, false, now)
+		got := r.RetryAfter
 		if diff := got - c.want; diff > time.Millisecond || diff < -time.Millisecond {
 			t.Errorf("%s: %s gives %v, want %v", c.name, c.value, got, c.want)
 		}
+	}
+	if r, _ := classify(400, http.Header{"X-Ratelimit-Reset": {"5"}}, []byte("no"), false, now); r.RetryAfter != 0 {
+		t.Errorf("a rate limit that was not hit: wait %v", r.RetryAfter)
 	}
 	skewed := http.Header{"Retry-After": {"Sun, 01 Nov 2026 13:00:30 GMT"}, "Date": {"Sun, 01 Nov 2026 13:00:00 GMT"}}
 	if got := retryAfter(skewed, now); got != 30*time.Second {
