@@ -1,7 +1,5 @@
 package canary
 
-import "encoding/binary"
-
 // pass looks for canary words in one text, which it is given in blocks.
 type pass struct {
 	lx  *lexicon
@@ -93,22 +91,12 @@ func (p *pass) quick(b []byte, i int) int {
 	if e+lookAhead >= len(b) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
 		return i
 	}
-	if w := p.lookUp(b, i, e); w >= 0 {
+	if w := p.find(b, i, e-i); w >= 0 {
 		p.run.push(uint64(w), p.startOf(i), p.endOf(e-1))
 	} else {
 		p.run.stop()
 	}
 	return e
-}
-
-// lookUp is the number of the plain word at [s, e) of b, or -1. It may read
-// the eight bytes from s on.
-func (p *pass) lookUp(b []byte, s, e int) int {
-	if e-s < minLetters || e-s > maxLetters {
-		return -1
-	}
-	v := binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020
-	return p.lx.find(v << (64 - 8*(e-s)) >> (64 - 8*(e-s)))
 }
 
 func (p *pass) letter(c byte, i, j int) {

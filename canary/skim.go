@@ -44,6 +44,9 @@ const (
 	lookAhead = 16
 	// hexTail is how far before its last digit an escape like \u0061 begins.
 	hexTail = 6
+	// longest is how many letters in a row are no list word, even if the first
+	// belong to an escape like \uabcd.
+	longest = maxLetters + hexTail
 )
 
 // What skimming finds out about a word, other than its number.
@@ -135,16 +138,42 @@ func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
 	left := bits.LeadingZeros32(^(letters << (32 - first)))
 	right := bits.TrailingZeros32(^(letters >> first))
 	s, e = q-8+first-left, q-8+first+right
-	if first == 16 || left == first || first+right == 24 || s <= lo ||
-		kinds[b[s-1]]&(isTail|isDigit) != 0 || kinds[b[e]]&isOdd != 0 {
+	n := left + right
+	if first == 16 || first+right == 24 || s <= lo || kinds[b[e]]&isOdd != 0 && (b[e] != '\\' || goesOn(b[e:])) {
 		return 0, 0, unclear
 	}
-	n := left + right
-	key := (binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020) << (64 - 8*min(n, 8)) >> (64 - 8*min(n, 8))
-	if n > maxLetters || !p.lx.mayHold(key) {
+	if n >= longest {
 		return s, e, notInList
 	}
-	return s, e, p.lx.find(key)
+	switch k := kinds[b[s-1]]; {
+	case left == first, k&isDigit != 0 && hasBackslash(b[max(0, s-8):]):
+		return 0, 0, unclear
+	case b[s-1] == '\\' && b[s] != 'u' && b[s] != 'x':
+		if n > minLetters && isEscapeLetter(b[s]) && p.find(b, s+1, n-1) >= 0 {
+			return s + 1, e, p.find(b, s+1, n-1)
+		}
+	case k&isTail != 0:
+		return 0, 0, unclear
+	}
+	return s, e, p.find(b, s, n)
+}
+
+// find is the number of the word of n letters, at least one, at s of b, or
+// notInList.
+func (p *pass) find(b []byte, s, n int) int {
+	unused := 64 - 8*min(n, maxLetters)
+	key := (binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020) << unused >> unused
+	if n > maxLetters || !p.lx.mayHold(key) {
+		return notInList
+	}
+	return p.lx.find(key)
+}
+
+// hasBackslash reports whether one is among the first eight bytes of b.
+func hasBackslash(b []byte) bool {
+	const ones = 0x0101010101010101
+	v := binary.LittleEndian.Uint64(b) ^ '\\'*ones
+	return (v-ones)&^v&(0x80*ones) != 0
 }
 
 // letterBits has a bit set for each of the first eight bytes of b that is an
@@ -270,10 +299,10 @@ func (p *pass) judge(b []byte, lo, q int) (s, e, word int) {
 			return s, e, unclear
 		}
 	}
-	if w := p.lookUp(b, s, e); w >= 0 || !escaped {
+	if w := p.find(b, s, e-s); w >= 0 || !escaped || e-s <= minLetters {
 		return s, e, w
 	}
-	return s + 1, e, p.lookUp(b, s+1, e)
+	return s + 1, e, p.find(b, s+1, e-s-1)
 }
 
 // tailBefore reports whether b may end in an escape or in characters that
