@@ -39,11 +39,15 @@ func StartPipe(cfg Config) (*Engine, error) {
 	stop := func() error {
 		cancel()
 		nodes.Wait()
-		return errors.Join(prefillErr, decodeErr)
+		err := errors.Join(prefillErr, decodeErr)
+		if errors.Is(err, context.Canceled) {
+			return nil // one was told to end before it began to serve
+		}
+		return err
 	}
-	_, err = shake(ctx, toPrefill, setup, handoff.ToRouter, handoff.ToPrefill, "", nil)
+	_, err = shake(ctx, toDecode, setup, handoff.ToRouter, handoff.ToDecode, "", nil)
 	if err == nil {
-		_, err = shake(ctx, toDecode, setup, handoff.ToRouter, handoff.ToDecode, "", nil)
+		_, err = shake(ctx, toPrefill, setup, handoff.ToRouter, handoff.ToPrefill, "", nil)
 	}
 	if err != nil {
 		toPrefill.Close()

@@ -15,15 +15,17 @@ import (
 // patience is how long the parties of an engine wait for each other at its start.
 const patience = 20 * time.Second
 
-// servePrefill makes the acquaintance of both others and serves.
+// servePrefill makes the acquaintance of both others and serves. It greets the
+// router last: by then the nodes have met, so that an engine that has started
+// can lose or close either and know which.
 func servePrefill(ctx context.Context, s node.Setup, m *model.Model, router, decode net.Conn, secret []byte) error {
 	defer router.Close()
 	defer decode.Close()
-	if _, err := shake(ctx, router, s, handoff.ToPrefill, handoff.ToRouter, "", secret); err != nil {
-		return fmt.Errorf("prefill to router: %w", err)
-	}
 	if _, err := shake(ctx, decode, s, handoff.ToPrefill, handoff.ToDecode, "", secret); err != nil {
 		return fmt.Errorf("prefill to decode: %w", err)
+	}
+	if _, err := shake(ctx, router, s, handoff.ToPrefill, handoff.ToRouter, "", secret); err != nil {
+		return fmt.Errorf("prefill to router: %w", err)
 	}
 	return node.RunPrefill(ctx, s, m, router, decode)
 }
@@ -57,7 +59,8 @@ func shake(ctx context.Context, conn net.Conn, s node.Setup, me, peer handoff.Ro
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	return g, errors.Join(err, conn.SetDeadline(time.Time{}))
+	conn.SetDeadline(time.Time{}) // fails if the other end has hung up since, which its link will see
+	return g, err
 }
 
 // accept waits for the peer to call, and hangs up on anybody else who does.

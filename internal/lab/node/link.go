@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 )
@@ -244,9 +245,14 @@ func (l *Link) body(n int) ([]byte, error) {
 	}
 }
 
+// ended is io.EOF where the other end hung up, which also shows as a broken
+// connection when something was on its way there.
 func ended(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the link ended inside it", ErrFrame)
+	case errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET):
+		return io.EOF
 	}
 	return err
 }
