@@ -144,6 +144,13 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r.result, nil
 }
 
+// Check says what makes no sense about a Config, wrapping [ErrConfig]. Run and
+// DryRun check it too.
+func (c Config) Check() error {
+	_, err := c.complete()
+	return err
+}
+
 // complete checks a Config and fills in its defaults.
 func (c Config) complete() (Config, error) {
 	bad := func(format string, args ...any) (Config, error) {

@@ -77,7 +77,7 @@ func TestFitByEstimate(t *testing.T) {
 					t.Fatal("says exact without a tokenizer to ask")
 				}
 				// The fourth is much longer than all before it.
-				perMille := []int{4000, 100, 20, 5, 2}[i]
+				perMille := []int{4000, 100, 20, 10, 2}[i]
 				if abs(n-target)*1000 > target*perMille {
 					t.Errorf("after %d exchanges wanted %d tokens, got %d", i, target, n)
 				}

@@ -226,6 +226,8 @@ func unusable(a *wire.Answer) (reason string, api bool) {
 			return fmt.Sprintf("the target let nobody in (HTTP %d): check the key; it says: %s", f.Status, f.Message), false
 		case wire.RefusedModel:
 			return fmt.Sprintf("the target has no such model or path (HTTP %d): check the model and the base URL, most end in /v1; it says: %s", f.Status, f.Message), false
+		case wire.RefusedOther, wire.RefusedParameter:
+			return fmt.Sprintf("the target refuses every request (HTTP %d): check the base URL and the model; it says: %s", f.Status, f.Message), false
 		case wire.RefusedServer:
 			return "", false
 		}
