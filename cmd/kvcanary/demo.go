@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/kvcanary/kvcanary/internal/demo"
 	"github.com/kvcanary/kvcanary/internal/report"
@@ -20,6 +21,12 @@ func (c demoCmd) Run(s *session) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return unreachable(fmt.Errorf("find the program to start the engine with: %w", err))
+	}
+	if c.Report != "" {
+		// Said now, not after two minutes.
+		if _, err := os.Stat(filepath.Dir(c.Report)); err != nil {
+			return unreachable(fmt.Errorf("write the report: %w", err))
+		}
 	}
 	o := demo.Options{Exe: exe, Full: c.Scale == "full", Seed: c.Seed, Version: version(), Progress: progress(s)}
 	if c.Format == "text" {

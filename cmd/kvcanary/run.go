@@ -58,6 +58,11 @@ func (c runCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if !c.DryRun {
+		if err := c.ask(s.ctx, &cfg); err != nil {
+			return err
+		}
+	}
 	plan, err := campaign.DryRun(cfg)
 	if err != nil {
 		return exitError{exitUsage, err}
@@ -68,18 +73,26 @@ func (c runCmd) Run(s *session) error {
 	if err := c.consent(s, plan.PromptTokens); err != nil {
 		return err
 	}
+	if cfg.Client, err = c.client(cfg.OutDir); err != nil {
+		return exitError{exitUsage, err}
+	}
 	result, err := campaign.Run(s.ctx, cfg)
 	endProgress(s)
+	return c.conclude(s, cfg.OutDir, result, err)
+}
+
+// conclude shows what a run came to and returns its exit code.
+func (c runCmd) conclude(s *session, out string, result *campaign.Result, err error) error {
 	if result == nil {
 		if errors.Is(err, campaign.ErrConfig) {
 			return exitError{exitUsage, err}
 		}
 		return unreachable(err)
 	}
-	if showErr := show(s, c.Format, result, func() error { return report.Text(s.stdout, result) }); showErr != nil {
-		return showErr
+	if err := show(s, c.Format, result, func() error { return report.Text(s.stdout, result) }); err != nil {
+		return unreachable(err)
 	}
-	fmt.Fprintf(s.stderr, "kvcanary: all of the run is in %s\n", cfg.OutDir)
+	fmt.Fprintf(s.stderr, "kvcanary: all of the run is in %s\n", out)
 	var target *campaign.TargetError
 	if errors.As(err, &target) {
 		return unreachable(target)
@@ -90,7 +103,7 @@ func (c runCmd) Run(s *session) error {
 	return nil
 }
 
-// config turns flags, environment and what the target says about itself into a campaign.
+// config turns flags and environment into a campaign that lacks only its client.
 func (c runCmd) config(s *session) (campaign.Config, error) {
 	tenants, err := c.tenants(s)
 	if err != nil {
@@ -99,6 +112,9 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	protocols, err := c.protocols()
 	if err != nil {
 		return campaign.Config{}, err
+	}
+	if _, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL}); err != nil {
+		return campaign.Config{}, exitError{exitUsage, err}
 	}
 	key, err := loadKey(s, c.KeyFile)
 	if err != nil {
@@ -112,16 +128,6 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	if out == "" {
 		out = filepath.Join("kvcanary-runs", fmt.Sprintf("%s-%08x", time.Now().UTC().Format("20060102-150405"), uint32(seed)))
 	}
-	options := wire.Options{BaseURL: c.BaseURL, UserAgent: "kvcanary/" + version()}
-	if !c.DryRun {
-		if options.SpillDir, err = campaign.MakeDir(out); err != nil {
-			return campaign.Config{}, exitError{exitUsage, err}
-		}
-	}
-	client, err := wire.NewClient(options)
-	if err != nil {
-		return campaign.Config{}, exitError{exitUsage, err}
-	}
 	cfg := campaign.Config{
 		Target:      campaign.Target{BaseURL: c.BaseURL, Model: c.Model, Dialect: "openai"},
 		Tenants:     tenants,
@@ -134,18 +140,38 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 		Key:         key,
 		OutDir:      out,
 		Version:     version(),
-		Client:      client,
 		Progress:    progress(s),
 	}
-	if !c.DryRun {
-		c.ask(s.ctx, &cfg)
+	if err := cfg.Check(); err != nil {
+		return campaign.Config{}, exitError{exitUsage, err}
 	}
 	return cfg, nil
 }
 
-// ask fills in what the flags leave open from what the target says about itself.
-func (c runCmd) ask(ctx context.Context, cfg *campaign.Config) {
-	facts := engine.Ask(ctx, http.DefaultClient, c.BaseURL, cfg.Tenants[0].Key)
+// client makes the run directory and a client that keeps long answers there.
+func (c runCmd) client(out string) (*wire.Client, error) {
+	spill, err := campaign.MakeDir(out)
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewClient(wire.Options{BaseURL: c.BaseURL, SpillDir: spill, UserAgent: "kvcanary/" + version()})
+}
+
+// ask finds out whether anybody is there, and fills in what the flags leave
+// open from what the target says about itself.
+func (c runCmd) ask(ctx context.Context, cfg *campaign.Config) error {
+	client, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL, UserAgent: "kvcanary/" + version()})
+	if err != nil {
+		return exitError{exitUsage, err}
+	}
+	defer client.Close()
+	key := cfg.Tenants[0].Key
+	_, err = client.Models(ctx, key)
+	var call *wire.CallError
+	if errors.As(err, &call) && call.Failure != nil && (call.Failure.Kind == wire.FailedConnect || call.Failure.Kind == wire.FailedTLS) {
+		return unreachable(call)
+	}
+	facts := engine.Ask(ctx, http.DefaultClient, c.BaseURL, key)
 	cfg.Target.Engine = facts.Engine
 	if cfg.Facts.Context == 0 {
 		cfg.Facts.Context = facts.ContextOf(c.Model)
@@ -154,6 +180,7 @@ func (c runCmd) ask(ctx context.Context, cfg *campaign.Config) {
 		cfg.Facts.Pool = facts.Pool.Value
 	}
 	cfg.Facts.PageSize = facts.PageSize.Value
+	return nil
 }
 
 func (c runCmd) tenants(s *session) ([]campaign.Tenant, error) {

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+const (
+	answered = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"noted"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`
+	noUsage  = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"noted"},"finish_reason":"stop"}]}`
+)
+
+// fakes are the ways in which a target can be of no use.
+var fakes = map[string]http.HandlerFunc{
+	"html": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><html><body>It works!</body></html>")
+	},
+	"unauthorized": func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		io.WriteString(w, `{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}`)
+	},
+	"nomodel": func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		io.WriteString(w, `{"error":{"message":"The model 'x' does not exist","type":"invalid_request_error","code":"model_not_found"}}`)
+	},
+	"ratelimit": func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(429)
+		io.WriteString(w, `{"error":{"message":"Rate limit reached","type":"requests"}}`)
+	},
+	"retryafter": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(429)
+		io.WriteString(w, `{"error":{"message":"Rate limit reached","type":"requests"}}`)
+	},
+	"jsonerror": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"error":"Unexpected endpoint or method. (POST /v1/chat/completions)"}`)
+	},
+	"redirect": func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)
+	},
+	"nousage": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, noUsage)
+		}
+	},
+	"noted": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.Header().Set("Content-Type", "application/json")
+			n := max(1, int(r.ContentLength)/4)
+			fmt.Fprintf(w, answered, n, n+1)
+		}
+	},
+	"cut": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.Header().Set("Content-Length", "1000")
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, noUsage[:60])
+		}
+	},
+	"badutf8": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, strings.Replace(answered, "noted", "no\xff\xfeted", 1), 50, 51)
+		}
+	},
+	"huge": func(w http.ResponseWriter, r *http.Request) {
+		if !chat(w, r) {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, noUsage[:90])
+		block := []byte(strings.Repeat("all work and no play ", 50_000))
+		for sent := 0; sent < 10<<30; sent += len(block) {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	},
+}
+
+// chat reports whether r is a chat; anything else gets 404, as from a server
+// that has nothing else. It reads the body, so that the answer is not lost.
+func chat(w http.ResponseWriter, r *http.Request) bool {
+	if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		http.NotFound(w, r)
+		return false
+	}
+	io.Copy(io.Discard, r.Body)
+	return true
+}
+
+func fake(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: fake KIND")
+	}
+	kind, tls := strings.CutPrefix(args[0], "tls-")
+	h, ok := fakes[kind]
+	if !ok {
+		ts.Fatalf("no fake %q", kind)
+	}
+	var s *httptest.Server
+	if tls {
+		s = httptest.NewTLSServer(h)
+	} else {
+		s = httptest.NewServer(h)
+	}
+	s.Config.ErrorLog = nil
+	ts.Defer(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	ts.Setenv("URL", s.URL)
+}
+
+// startLab starts a lab on a free port and waits until it listens.
+func startLab(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: lab ARG...")
+	}
+	exe := filepath.Join(binDir(ts), "kvcanary")
+	cmd := exec.Command(exe, append([]string{"lab", "--stop-on-eof", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(os.Environ(), "KEY_A="+ts.Getenv("KEY_A"), "KEY_B="+ts.Getenv("KEY_B"))
+	stdin, err := cmd.StdinPipe()
+	ts.Check(err)
+	stdout, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		stdin.Close()
+		late := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		late.Stop()
+	})
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "kvcanary lab: listening on ")
+	if !ok {
+		ts.Fatalf("the lab said %q", line)
+	}
+	ts.Setenv("URL", url)
+	ts.Setenv("LABPID", fmt.Sprint(cmd.Process.Pid))
+}
+
+// binDir is where the programs of the scripts are.
+func binDir(ts *testscript.TestScript) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if entries, err := os.ReadDir(dir); err == nil && slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "kvcanary" }) {
+			return dir
+		}
+	}
+	ts.Fatalf("kvcanary is not in PATH")
+	return ""
+}
