@@ -70,6 +70,10 @@ var rules = []rule{
 	{name: "vllm-token-ids", provider: "vLLM", kind: RefusedContext, re: say(`prompt \(length (?P<sent>#)\) is longer than the maximum model length of (?P<limit>#)`), source: "seen"},
 	{name: "vllm-old", provider: "vLLM, DeepSeek, OpenAI", kind: RefusedOutput, re: say(`maximum context length is (?P<limit>#) tokens\. however, you requested # tokens \((?P<sent>#) in (?:the|your) (?:messages|prompt)`), source: "llm-d/llm-d-inference-sim pkg/llm-d-inference-sim/request.go"},
 
+	// Said of a prompt that is larger than the whole cache, and of one for which
+	// other requests leave no room just then.
+	{name: "llm-d-sim-pool", provider: "llm-d-inference-sim", kind: RefusedPool, re: say(`kv cache does not have sufficient capacity`), source: "llm-d/llm-d-inference-sim pkg/kv-cache/block_cache.go"},
+
 	{name: "openai-messages", provider: "OpenAI", kind: RefusedContext, re: say(`maximum context length is (?P<limit>#) tokens\. however, your messages resulted in (?P<sent>#) tokens`), source: "charmbracelet/fantasy providers/openai; seen"},
 	{name: "openrouter-parts", provider: "OpenRouter", kind: RefusedOutput, re: say(`maximum context length is (?P<limit>#) tokens\. however, you requested about # tokens \((?P<sent>#) of text input`), source: "badlogic/pi-mono overflow.ts"},
 	{name: "requested-total", provider: "OpenRouter, DeepSeek", kind: RefusedOutput, re: say(`maximum context length is (?P<limit>#) tokens\. however, you requested (?:about )?# tokens`), source: "badlogic/pi-mono overflow.ts"},

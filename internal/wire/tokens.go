@@ -17,9 +17,10 @@ type countState struct {
 	none bool   // there is none
 }
 
-// countPaths are the places of a tokenizer that takes chat messages: vLLM and
-// SGLang have one at either.
-var countPaths = []string{"/tokenize", "/v1/tokenize"}
+// countPaths are the places of a tokenizer that takes chat messages, vLLM and
+// SGLang have one at either, and last that of the two steps in which llama.cpp
+// counts.
+var countPaths = []string{"/tokenize", "/v1/tokenize", renderPath}
 
 // CountTokens asks the target how many tokens a prompt has, chat template
 // included. It reports false for a target that cannot say; it then asks no
@@ -75,6 +76,9 @@ func (c *Client) notCounted(resp *http.Response, key string, body io.Reader) err
 var errNoCounter = errors.New("no token counter")
 
 func (c *Client) countAt(ctx context.Context, path, key, model string, messages []Message) (int, error) {
+	if path == renderPath {
+		return c.countRendered(ctx, key, messages)
+	}
 	segs := []segment{{json: `{"model":` + quote(model) + `,"add_generation_prompt":true,"messages":`}}
 	segs = append(append(segs, messagesJSON(messages)...), segment{json: "}"})
 	var n int
