@@ -37,23 +37,40 @@ func newAsker(client *http.Client, baseURL, key string) *asker {
 
 // get decodes the JSON object at path into v and reports whether there was one.
 func (a *asker) get(ctx context.Context, path string, v any) bool {
+	p := a.read(ctx, path)
+	return len(p) <= maxAnswer && json.Unmarshal(p, v) == nil
+}
+
+// lines hands over the text at path line by line, as far as it is read.
+func (a *asker) lines(ctx context.Context, path string, take func(string)) {
+	for line := range strings.Lines(string(a.read(ctx, path))) {
+		take(line)
+	}
+}
+
+// read is what stands at path: up to one byte more than maxAnswer, nothing if
+// there is nothing.
+func (a *asker) read(ctx context.Context, path string) []byte {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.root+path, nil)
 	if err != nil {
-		return false
+		return nil
 	}
 	if a.key != "" {
 		r.Header.Set("Authorization", "Bearer "+a.key)
 	}
 	res, err := a.client.Do(r)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return false
+		return nil
 	}
 	p, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	return err == nil && len(p) <= maxAnswer && json.Unmarshal(p, v) == nil
+	if err != nil {
+		return nil
+	}
+	return p
 }
 
 // count is a number of tokens that a stranger wrote: what is no plausible

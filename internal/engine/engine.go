@@ -61,6 +61,9 @@ type Engine struct {
 // takes whatever the others do not know.
 var All = []Engine{
 	{"sglang", askSGLang},
+	{"vllm", askVLLM},
+	{"llamacpp", askLlamaCpp},
+	{"ollama", askOllama},
 	{"generic", askGeneric},
 }
 

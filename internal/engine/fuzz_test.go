@@ -10,7 +10,8 @@ import (
 // FuzzAsk gives every question the same outside bytes: whatever they are, the
 // facts stay within their bounds.
 func FuzzAsk(f *testing.F) {
-	for _, seed := range []string{single, merged, models, "", "{}", `{"data":[{}]}`, `{"prefill":[null]}`} {
+	for _, seed := range []string{single, merged, models, "", "{}", `{"data":[{}]}`, `{"prefill":[null]}`,
+		`vllm:cache_config_info{block_size="16",num_gpu_blocks="64"} 1`, `{"default_generation_settings":{"n_ctx":1},"total_slots":1}`, `{"models":[{"name":"a","context_length":-1}]}`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

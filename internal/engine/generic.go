@@ -23,3 +23,12 @@ func askGeneric(ctx context.Context, a *asker, f *Facts) bool {
 	}
 	return len(f.Models) > 0
 }
+
+// addListed takes over what the list of models says.
+func (f *Facts) addListed(ctx context.Context, a *asker) {
+	var listed Facts
+	if askGeneric(ctx, a, &listed) {
+		f.Models = listed.Models
+		f.Context.least(count(listed.Context.Value), listed.Context.Source)
+	}
+}

@@ -51,11 +51,7 @@ func askSGLang(ctx context.Context, a *asker, f *Facts) bool {
 		}
 		// The resolved window stands in the model list; /server_info has it
 		// only where a flag set it.
-		var listed Facts
-		if askGeneric(ctx, a, &listed) {
-			f.Models = listed.Models
-			f.Context.least(count(listed.Context.Value), listed.Context.Source)
-		}
+		f.addListed(ctx, a)
 		return true
 	}
 	return false
