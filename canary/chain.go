@@ -27,8 +27,9 @@ type state struct{ first, tail uint64 }
 // anyway, so that walking back tests every state for a seed at no extra cost
 // and only one in 4,096 needs the permutation.
 type chain struct {
-	f  prf
-	id perm
+	f     prf
+	id    perm
+	marks waymarks
 }
 
 func newChain(k *Key) chain {
@@ -60,20 +61,28 @@ func (c *chain) open(s state) (ID, bool) {
 
 // locate walks back from s to the beginning of its canary. It returns the id
 // and how many words lie between, or false if there is none within MaxWords.
+// Where an earlier walk has passed, it ends early.
 func (c *chain) locate(s state) (id ID, at int, ok bool) {
 	if id, ok := c.open(s); ok {
 		return id, 0, true
 	}
-	first, tail := s.first, s.tail
-	for at := 1; at <= MaxWords-seedWords; at++ {
-		before := first<<(tailBits-wordBits) | tail>>wordBits
+	var passed []waymark
+	for steps := 1; steps <= MaxWords-seedWords; steps++ {
+		before := s.first<<(tailBits-wordBits) | s.tail>>wordBits
 		g := c.f.sum(before)
-		first, tail = (tail^g)&wordMask, before
-		if g>>wordBits&wordMask != first {
-			continue
+		s = state{(s.tail ^ g) & wordMask, before}
+		if g>>wordBits&wordMask == s.first {
+			if id, ok := c.id.open(s.tail>>(tailBits/2), s.tail&(1<<(tailBits/2)-1)); ok {
+				c.marks.put(passed, id, steps)
+				return id, steps, true
+			}
 		}
-		if id, ok := c.id.open(tail>>(tailBits/2), tail&(1<<(tailBits/2)-1)); ok {
-			return id, at, true
+		if g>>(2*wordBits)%markEvery == 0 {
+			if id, at, ok := c.marks.get(s); ok {
+				c.marks.put(passed, id, steps+at)
+				return id, steps + at, true
+			}
+			passed = append(passed, waymark{state: s, at: steps})
 		}
 	}
 	return 0, 0, false

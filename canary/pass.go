@@ -47,6 +47,7 @@ func (p *pass) block(b []byte, i int, last bool) int {
 	if last {
 		p.endWord()
 		p.run.stop()
+		p.pending = false
 	}
 	return i
 }

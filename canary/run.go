@@ -105,6 +105,8 @@ func (r *run) finish() {
 
 // stop takes a word that is not in the list.
 func (r *run) stop() {
-	r.finish()
-	r.count = 0
+	if r.count > 0 {
+		r.finish()
+		r.count = 0
+	}
 }

@@ -51,9 +51,11 @@ func (c *Coder) Scan(p []byte) []Hit {
 // Scanner finds canaries in a stream. The hits do not depend on how the bytes
 // were cut into writes, except for the order in which hits of different forms
 // and views come. It keeps a few hundred bytes, whatever the length of the
-// stream. It is not safe for concurrent use.
+// stream; decoded views take some 100 kB. It is not safe for concurrent use.
 type Scanner struct {
 	text   text
+	views  []view
+	off    int64 // bytes written
 	closed bool
 }
 
@@ -63,6 +65,9 @@ type Scanner struct {
 func (c *Coder) NewScanner(o ScanOptions, found func(Hit)) *Scanner {
 	s := new(Scanner)
 	s.text.init(c, o, func(f finding) { found(f.hit("")) })
+	if o.Decode {
+		s.views = newViews(c, o, found)
+	}
 	return s
 }
 
@@ -79,6 +84,10 @@ func (s *Scanner) Write(p []byte) (int, error) {
 		return 0, ErrClosed
 	}
 	s.text.write(p)
+	for _, v := range s.views {
+		v.write(p, s.off)
+	}
+	s.off += int64(len(p))
 	return len(p), nil
 }
 
@@ -87,6 +96,9 @@ func (s *Scanner) Close() error {
 	if !s.closed {
 		s.closed = true
 		s.text.close()
+		for _, v := range s.views {
+			v.end()
+		}
 	}
 	return nil
 }

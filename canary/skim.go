@@ -67,7 +67,13 @@ func (p *pass) skim(b []byte, i int, last bool) int {
 		}
 		ok := need > 0 && q >= lookAhead
 		if ok {
-			q, ok = p.stretch(b, i, q)
+			s, e, w := p.glance(b, i, q)
+			if w == notInList {
+				p.run.stop()
+				i = e
+				continue
+			}
+			q, ok = p.stretch(b, i, q, s, e, w)
 		}
 		if ok {
 			i = q
@@ -80,12 +86,12 @@ func (p *pass) skim(b []byte, i int, last bool) int {
 // seen is a list word that was found, right to left, and not yet taken.
 type seen struct{ word, start, end int }
 
-// stretch judges the words from the first at q or after it down to i, or to
-// the first that is not in the list, and takes them. It returns where that
+// stretch judges the words from the first at q or after it, which at a glance
+// is the word w at [s, e), down to i or to the first that is not in the list,
+// and takes them. It returns where that
 // first word ends. If there is something that must be read piece by piece it
 // takes nothing, and returns false and up to where to read.
-func (p *pass) stretch(b []byte, i, q int) (int, bool) {
-	s, e, w := p.glance(b, i, q)
+func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 	if w == unclear {
 		var ok bool
 		if q, ok = forward(b, i, q); !ok {
@@ -155,18 +161,27 @@ func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
 	case k&isTail != 0:
 		return 0, 0, unclear
 	}
-	return s, e, p.find(b, s, n)
+	key := pack(b[s:], n)
+	if n > maxLetters || !p.lx.mayHold(key) {
+		return s, e, notInList
+	}
+	return s, e, p.lx.find(key)
 }
 
 // find is the number of the word of n letters, at least one, at s of b, or
 // notInList.
 func (p *pass) find(b []byte, s, n int) int {
-	unused := 64 - 8*min(n, maxLetters)
-	key := (binary.LittleEndian.Uint64(b[s:]) | 0x2020202020202020) << unused >> unused
+	key := pack(b[s:], n)
 	if n > maxLetters || !p.lx.mayHold(key) {
 		return notInList
 	}
 	return p.lx.find(key)
+}
+
+// pack packs the first n letters of b, eight at most, in lower case.
+func pack(b []byte, n int) uint64 {
+	unused := 64 - 8*min(n, maxLetters)
+	return (binary.LittleEndian.Uint64(b) | 0x2020202020202020) << unused >> unused
 }
 
 // hasBackslash reports whether one is among the first eight bytes of b.
