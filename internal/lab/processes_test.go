@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -66,19 +65,23 @@ func parent() error {
 	}
 }
 
+// status is the state of a process as the system has it: a letter, or nothing
+// if there is no such process.
+func status(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err == nil {
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return state[:1]
+	}
+	if _, err := os.Stat("/proc/self"); err != nil && syscall.Kill(pid, 0) == nil {
+		return "?" // a system without /proc
+	}
+	return ""
+}
+
 // alive reports whether a process runs: one that is dead and waits to be
 // collected by its parent does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat("/proc/self"); err == nil {
-			return false
-		}
-		return syscall.Kill(pid, 0) == nil
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(state, "Z")
-}
+func alive(pid int) bool { return status(pid) != "" && status(pid) != "Z" }
 
 func startProcesses(t *testing.T, cfg Config) *Engine {
 	t.Helper()
@@ -179,6 +182,7 @@ func TestCloseEndsAStoppedNode(t *testing.T) {
 	if err := syscall.Kill(e.Pids()["decode"], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "decode stopped", func() bool { return strings.Contains("Tt?", status(e.Pids()["decode"])) })
 	if err := e.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("got %v", err)
 	}

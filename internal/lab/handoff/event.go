@@ -38,7 +38,7 @@ const (
 	None Kind = iota
 
 	// From the client to the router.
-	Open   // Tokens, MaxNew, Clamp: a prompt arrives
+	Open   // Tokens, MaxNew: a prompt arrives
 	Cancel // the client is gone
 
 	// From the router to the nodes.
@@ -124,7 +124,6 @@ type Event struct {
 	Token       byte    `json:"token,omitempty"`
 	Stop        bool    `json:"stop,omitempty"`        // Token ends the answer and is not part of it
 	Placeholder bool    `json:"placeholder,omitempty"` // the prompt to compute is the single token 0
-	Clamp       bool    `json:"clamp,omitempty"`       // MaxNew was not asked for: shorten it to what fits
 	Finish      Finish  `json:"finish,omitempty"`
 	Refusal     Refusal `json:"refusal,omitzero"`
 }
@@ -162,7 +161,7 @@ func (e Event) String() string {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}, {"clamp", e.Clamp}} {
+	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}} {
 		if f.set {
 			b.WriteString(" " + f.name)
 		}

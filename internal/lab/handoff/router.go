@@ -57,8 +57,6 @@ func (r *Router) open(e Event) []Action {
 	tokens, maxNew := e.Tokens, e.MaxNew
 	if r.cfg.AutoTruncate {
 		tokens = min(tokens, r.cfg.MaxInput()-1)
-	}
-	if e.Clamp || r.cfg.AutoTruncate {
 		maxNew = min(maxNew, max(1, r.cfg.Context-tokens))
 	}
 	if why := r.admit(tokens, maxNew); why.Reason != Served {

@@ -11,7 +11,7 @@ import (
 // TestStories replays the stories in testdata. Verbs:
 //
 //	engine page=4 prefill=4 decode=8 context=32 policy=lifo on=(stale_reserve, retire) : a new engine, pools in pages
-//	open room=1 tokens=7 max=3 [clamp]   : a client sends a prompt
+//	open room=1 tokens=7 max=3           : a client sends a prompt
 //	cancel room=1                        : the client goes away
 //	run [until=Meta]                     : until nothing is left to do, or until that event comes next; Run and Step are work
 //	pages                                : who owns each page and who wrote each of its slots
@@ -39,7 +39,7 @@ func act(t *testing.T, w *world, d *datadriven.TestData) string {
 		d.ScanArgs(t, "room", &room)
 		d.ScanArgs(t, "tokens", &tokens)
 		d.ScanArgs(t, "max", &maxNew)
-		w.open(Room(room), tokens, maxNew, d.HasArg("clamp"))
+		w.open(Room(room), tokens, maxNew)
 	case "cancel":
 		d.ScanArgs(t, "room", &room)
 		w.cancel(Room(room))

@@ -19,7 +19,7 @@ func walk(w *world, choose chooser, steps int) {
 	for range steps {
 		switch choose(8) {
 		case 0:
-			w.open(next, choose(w.cfg.Context+1), 1+choose(8), choose(2) == 0)
+			w.open(next, choose(w.cfg.Context+1), 1+choose(8))
 			next++
 		case 1:
 			if next > 1 {

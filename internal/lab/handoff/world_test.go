@@ -58,9 +58,9 @@ func newWorld(cfg Config) *world {
 	return w
 }
 
-func (w *world) open(room Room, tokens, maxNew int, clamp bool) {
+func (w *world) open(room Room, tokens, maxNew int) {
 	w.opened[room] = true
-	w.handle(ToClient, ToRouter, message{Event: Event{Kind: Open, Room: room, Tokens: tokens, MaxNew: maxNew, Clamp: clamp}})
+	w.handle(ToClient, ToRouter, message{Event: Event{Kind: Open, Room: room, Tokens: tokens, MaxNew: maxNew}})
 }
 
 func (w *world) cancel(room Room) {

@@ -50,7 +50,6 @@ const (
 
 	flagStop        = 1
 	flagPlaceholder = 2
-	flagClamp       = 4
 
 	headRoom  = 256 // bytes, more than the fixed fields of any event take
 	maxNumber = math.MaxInt32
@@ -87,7 +86,7 @@ func appendStats(b []byte, s *Stats) []byte {
 func appendEvent(b []byte, f *Frame) []byte {
 	e := &f.Event
 	var flags byte
-	for i, set := range [...]bool{e.Stop, e.Placeholder, e.Clamp} {
+	for i, set := range [...]bool{e.Stop, e.Placeholder} {
 		if set {
 			flags |= 1 << i
 		}
@@ -187,7 +186,7 @@ func (r *reader) event(s Shape) (f Frame) {
 	e := &f.Event
 	e.Kind = handoff.Kind(r.byte())
 	flags := r.byte()
-	e.Stop, e.Placeholder, e.Clamp = flags&flagStop != 0, flags&flagPlaceholder != 0, flags&flagClamp != 0
+	e.Stop, e.Placeholder = flags&flagStop != 0, flags&flagPlaceholder != 0
 	e.Token, e.Finish = r.byte(), handoff.Finish(r.byte())
 	e.Refusal.Reason = handoff.Reason(r.byte())
 	e.Room = handoff.Room(r.uvarint(math.MaxUint64))
@@ -200,7 +199,7 @@ func (r *reader) event(s Shape) (f Frame) {
 	if e.Kind == handoff.Submit {
 		f.Sampling = Sampling{math.Float64frombits(r.uint64()), r.uint64()}
 	}
-	if r.err == nil && (!e.Kind.Valid() || flags > 7 || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
+	if r.err == nil && (!e.Kind.Valid() || flags > flagStop|flagPlaceholder || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
 		r.fail("event %v of room %d has a field that is not known", e.Kind, e.Room)
 	}
 	return f

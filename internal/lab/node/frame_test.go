@@ -30,7 +30,7 @@ func anyFrame(t *rapid.T) Frame {
 		Room: handoff.Room(rapid.Uint64Min(1).Draw(t, "room")), Tokens: num.Draw(t, "tokens"), MaxNew: num.Draw(t, "max"),
 		Sent: num.Draw(t, "sent"), Prompt: num.Draw(t, "prompt"), Made: num.Draw(t, "made"), Pos: num.Draw(t, "pos"),
 		Index: num.Draw(t, "index"), From: page.Draw(t, "from"), To: page.Draw(t, "to"), Token: rapid.Byte().Draw(t, "token"),
-		Stop: rapid.Bool().Draw(t, "stop"), Placeholder: rapid.Bool().Draw(t, "placeholder"), Clamp: rapid.Bool().Draw(t, "clamp"),
+		Stop: rapid.Bool().Draw(t, "stop"), Placeholder: rapid.Bool().Draw(t, "placeholder"),
 		Finish: handoff.Finish(rapid.IntRange(0, 2).Draw(t, "finish")),
 		Refusal: handoff.Refusal{
 			Reason: handoff.Reason(rapid.IntRange(0, int(handoff.Empty)).Draw(t, "reason")),
