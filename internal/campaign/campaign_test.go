@@ -26,8 +26,8 @@ func TestCleanRun(t *testing.T) {
 	if res.Verdict != Clean || p.Verdict != Clean || p.Exchanges != 4 || p.Served != 3 || p.Refused != 1 {
 		t.Fatalf("verdict %s, protocol %+v", res.Verdict, p)
 	}
-	// 0 of 3 at 95 % is 1-0.05^(1/3) = 0.6316, divided by the sensitivity.
-	if b := p.Bound; b == nil || b.N != 3 || b.Confidence != 0.95 || abs(int(1e4*b.RateUpper*b.Sensitivity)-6315) > 1 {
+	// Only the refused prompt was a test. 0 of 1 at 95 % is 0.95, divided by the sensitivity.
+	if b := p.Bound; b == nil || b.N != 1 || b.Confidence != 0.95 || abs(int(1e4*b.RateUpper*b.Sensitivity)-9500) > 1 {
 		t.Errorf("bound %+v", p.Bound)
 	}
 	want := Limits{AcceptedMax: 1000, RejectedMin: 2000, Rejection: "HTTP 400, context"}

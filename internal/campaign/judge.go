@@ -48,7 +48,7 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 	case out.Verdict == Clean && out.Served == 0:
 		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
 	case out.Verdict == Clean:
-		out.Bound = bound(name, out.Served)
+		out.Bound = bound(name, mine)
 	default:
 		out.Reason = missing
 	}

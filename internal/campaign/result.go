@@ -91,8 +91,8 @@ type ProtocolResult struct {
 type Bound struct {
 	RateUpper   float64 `json:"rate_upper"` // Clopper-Pearson bound of 0 in N, divided by Sensitivity, at most 1
 	Confidence  float64 `json:"confidence"`
-	N           int     `json:"n"`           // served exchanges that were judged
-	Sensitivity float64 `json:"sensitivity"` // chance that a leak is seen when there is one
+	N           int     `json:"n"`           // exchanges that were tests of what the protocol is made for
+	Sensitivity float64 `json:"sensitivity"` // chance that such a test shows the fault when it is there; 0 if the lab has not measured it
 }
 
 // Spent is what a run has cost, erring on the high side: a prompt counts with

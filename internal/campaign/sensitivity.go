@@ -1,33 +1,55 @@
 package campaign
 
-import "github.com/kvcanary/kvcanary/internal/stats"
+import (
+	"github.com/kvcanary/kvcanary/internal/stats"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
 
-// sensitivity is the chance that a protocol sees a leak in an exchange that
-// leaks, measured on the lab as docs/power.md describes: the lower end of the
-// measured interval over the faults that the protocol is made for. A clean
-// verdict divides its bound by it.
-var sensitivity = map[string]float64{
-	"smoke":    0.05,
-	"boundary": 0.05,
-	"straddle": 0.95,
-	"tenants":  0.05,
+// calibration is what the lab has shown of a protocol: which of its exchanges
+// are tests, and how likely such a test shows the fault when it is there.
+type calibration struct {
+	test        func(*wire.Exchange) bool
+	sensitivity float64
 }
 
-// unmeasured is the sensitivity of a protocol that no calibration covers.
-const unmeasured = 0.05
+// calibrations are measured by `kvcanary matrix`, see docs/power.md: the lower
+// end of the 95 % interval over the faults that a protocol is made for,
+// rounded down. A protocol that no fault of the lab calibrates yet has
+// sensitivity 0: it may find much, but its silence bounds nothing.
+var calibrations = map[string]calibration{
+	"boundary": {overLimit, 0.99},
+	"straddle": {overLimit, 0.99},
+	"smoke":    {judged, 0},
+	"tenants":  {judged, 0},
+}
 
 const confidence = 0.95
 
-// bound is what n judged exchanges without a leak say about the rate of leaks.
-func bound(protocol string, n int) *Bound {
-	s, ok := sensitivity[protocol]
+// overLimit is a prompt that the target had to refuse, and answered or refused
+// as too long. Only such a prompt meets the incident's fault.
+func overLimit(e *wire.Exchange) bool {
+	over := e.Purpose == wire.Over || e.Limit > 0 && e.SentTokens >= e.Limit
+	return over && e.Answer.Served() || e.Answer.Refusal.TooLong()
+}
+
+// judged is any exchange whose answer could be looked at.
+func judged(e *wire.Exchange) bool { return e.Answer.Served() }
+
+// bound is what the exchanges of a protocol say about the rate of leaks when
+// none was seen.
+func bound(protocol string, exchanges []wire.Exchange) *Bound {
+	c, ok := calibrations[protocol]
 	if !ok {
-		s = unmeasured
+		c = calibration{judged, 0}
 	}
-	return &Bound{
-		RateUpper:   min(1, stats.UpperBound(0, n, confidence)/s),
-		Confidence:  confidence,
-		N:           n,
-		Sensitivity: s,
+	b := &Bound{RateUpper: 1, Confidence: confidence, Sensitivity: c.sensitivity}
+	for i := range exchanges {
+		if c.test(&exchanges[i]) {
+			b.N++
+		}
 	}
+	if b.N > 0 && c.sensitivity > 0 {
+		b.RateUpper = min(1, stats.UpperBound(0, b.N, confidence)/c.sensitivity)
+	}
+	return b
 }

@@ -30,7 +30,7 @@ type commit struct {
 
 // drawLeak looks up in the trace which pages the leaking answer was made of.
 func (st *stage) drawLeak(r *campaign.Result, trace string) (*Leak, error) {
-	e := st.last(wire.Over)
+	e := st.first(wire.Over)
 	if e == nil || longestLeak(r, e.Seq) == nil {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (st *stage) drawLeak(r *campaign.Result, trace string) (*Leak, error) {
 	}
 	m.Pages = d.pages(e.SentTokens)
 	for _, f := range r.Findings {
-		if f.Kind == oracle.Leak && f.Exchange == e.Seq && f.Evidence.Words > 0 {
+		if f.Kind == oracle.Leak && f.Exchange == e.Seq {
 			if err := d.leak(m, f); err != nil {
 				return nil, err
 			}
@@ -124,10 +124,10 @@ func (d *drawing) owner(room handoff.Room) string {
 	return fmt.Sprintf("request %d", room)
 }
 
-// leak finds the pages that hold a finding's words: by where they stand in the
-// prompt of the exchange that planted them.
+// leak finds the pages that hold a finding's words, wherever they stand in the
+// prompt of the exchange that planted them, and outlines them.
 func (d *drawing) leak(m *report.PageMap, f oracle.Finding) error {
-	l := report.MapLeak{Word: f.Evidence.Offset, Words: f.Evidence.Words, Text: f.Evidence.Text, FirstPage: -1, LastPage: -1}
+	l := report.MapLeak{Word: f.Evidence.Offset, Words: f.Evidence.Words, Text: f.Evidence.Text}
 	if f.FromExchange != nil {
 		source := &d.seen[*f.FromExchange]
 		l.Owner = fmt.Sprintf("exchange %d, tenant %s", source.Seq, source.Tenant)
@@ -135,27 +135,31 @@ func (d *drawing) leak(m *report.PageMap, f oracle.Finding) error {
 		if err != nil {
 			return err
 		}
-		if at := bytes.Index(tokens, []byte(f.Evidence.Text)); at >= 0 {
-			from, to := at/m.PageSize, (at+len(f.Evidence.Text)-1)/m.PageSize
-			d.mark(m, &l, handoff.Origin{Room: d.names[source.Answer.ID], Index: from}, to)
+		held := holding(tokens, []byte(f.Evidence.Text), m.PageSize)
+		room := d.names[source.Answer.ID]
+		for i := range m.Pages {
+			if o := d.commit.origins[i]; o.Room == room && held[o.Index] {
+				m.Pages[i].Leaked = true
+				l.Pages = append(l.Pages, i)
+			}
 		}
 	}
 	m.Leaks = append(m.Leaks, l)
 	return nil
 }
 
-// mark outlines the pages from..to of a room where they are in the reader's table.
-func (d *drawing) mark(m *report.PageMap, l *report.MapLeak, from handoff.Origin, to int) {
-	for i := range m.Pages {
-		o := d.commit.origins[i]
-		if o.Room != from.Room || o.Index < from.Index || o.Index > to {
-			continue
+// holding are the pages of a prompt, by place, that hold a part of text.
+func holding(tokens, text []byte, pageSize int) map[int]bool {
+	held := map[int]bool{}
+	for at := 0; ; at++ {
+		i := bytes.Index(tokens[at:], text)
+		if i < 0 || len(text) == 0 {
+			return held
 		}
-		m.Pages[i].Leaked = true
-		if l.FirstPage < 0 {
-			l.FirstPage = i
+		at += i
+		for page := at / pageSize; page <= (at+len(text)-1)/pageSize; page++ {
+			held[page] = true
 		}
-		l.LastPage = i
 	}
 }
 

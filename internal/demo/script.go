@@ -8,6 +8,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -33,11 +34,15 @@ func script(faulty lab.Config) []scene {
 	fixed.Defences = []string{"retire"}
 	roomy.PrefillPool = roomy.DecodePool
 	facts := campaign.Facts{Pool: faulty.PrefillPool, Pairs: 1, MaxAnswer: answerTokens}
+	clean := facts
+	if faulty.Context < 100_000 {
+		clean.Pairs = 12 // cheap here, and a bound from one test is hardly one
+	}
 	return []scene{
 		{"classic_smoke", "The published script looks, and sees nothing", faulty, probe.Classic(), campaign.Facts{}, campaign.Clean, false, tellClassic},
 		{"straddle", "kvcanary asks just under and just over the pool", faulty, probe.Straddle(), facts, campaign.Leak, true, tellStraddle},
-		{"fixed", "The fix: who is refused leaves before anything is reserved or sent", fixed, probe.Straddle(), facts, campaign.Clean, false, tellFixed},
-		{"roomy", "The other fix: a pool at least as large as the context", roomy, probe.Straddle(), facts, campaign.Clean, false, tellRoomy},
+		{"fixed", "The fix: who is refused leaves before anything is reserved or sent", fixed, probe.Straddle(), clean, campaign.Clean, false, tellFixed},
+		{"roomy", "The other fix: a pool at least as large as the context", roomy, probe.Straddle(), clean, campaign.Clean, false, tellRoomy},
 	}
 }
 
@@ -56,7 +61,7 @@ func tellClassic(st *stage, r *campaign.Result) []string {
 }
 
 func tellStraddle(st *stage, r *campaign.Result) []string {
-	e := st.last(wire.Over)
+	e := st.first(wire.Over)
 	if e == nil || !e.Answer.Served() {
 		return []string{"The prompt over the pool was not answered: nothing can leak this way."}
 	}
@@ -68,14 +73,18 @@ func tellStraddle(st *stage, r *campaign.Result) []string {
 		}
 	}
 	if f := longestLeak(r, e.Seq); f != nil {
-		told = append(told, fmt.Sprintf("And the proof: the answer carries %s that kvcanary had planted for tenant %s in exchange %d, from word %d on: %q.",
-			plural(f.Evidence.Words, "word"), f.FromTenant, deref(f.FromExchange), f.Evidence.Offset, cut(f.Evidence.Text, 8)))
+		what := fmt.Sprintf("%s, from word %d on,", plural(f.Evidence.Words, "word"), f.Evidence.Offset)
+		if f.Evidence.Words == 0 {
+			what = "the short canary"
+		}
+		told = append(told, fmt.Sprintf("And the proof: the answer carries %s that kvcanary had planted for tenant %s in exchange %d: %q.",
+			what, f.FromTenant, deref(f.FromExchange), cut(f.Evidence.Text, 8)))
 	}
 	return told
 }
 
 func tellFixed(st *stage, r *campaign.Result) []string {
-	e := st.last(wire.Over)
+	e := st.first(wire.Over)
 	if e == nil || e.Answer.Refusal == nil {
 		return []string{"The prompt over the pool was not refused."}
 	}
@@ -85,7 +94,7 @@ func tellFixed(st *stage, r *campaign.Result) []string {
 }
 
 func tellRoomy(st *stage, r *campaign.Result) []string {
-	e := st.last(wire.Over)
+	e := st.first(wire.Over)
 	if e == nil || !e.Answer.Served() {
 		return []string{"The prompt was not served."}
 	}
@@ -104,13 +113,12 @@ func tellBound(r *campaign.Result) []string {
 	if b == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Clean is a bound, not a proof: with %.0f %% confidence fewer than %.0f %% of such exchanges leak (%s judged, power %.2f).",
-		100*b.Confidence, 100*b.RateUpper, plural(b.N, "exchange"), b.Sensitivity)}
+	return []string{"Clean is a bound, not a proof: " + report.Bound(b) + "."}
 }
 
-// last is the last exchange for a purpose, nil if there is none.
-func (st *stage) last(p wire.Purpose) *wire.Exchange {
-	for i := len(st.seen) - 1; i >= 0; i-- {
+// first is the first exchange for a purpose, nil if there is none.
+func (st *stage) first(p wire.Purpose) *wire.Exchange {
+	for i := range st.seen {
 		if st.seen[i].Purpose == p {
 			return &st.seen[i].Exchange
 		}

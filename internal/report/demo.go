@@ -60,14 +60,35 @@ type MapPage struct {
 	Leaked bool   // words of it stand in the answer
 }
 
-// MapLeak is one run of leaked words and where it was planted.
+// MapLeak is one run of leaked words, or a short canary, and where it was planted.
 type MapLeak struct {
-	Owner     string
-	Word      int // offset of the first word in the canary
-	Words     int
-	Text      string
-	FirstPage int // place in the reader's page table of the first page that holds it, -1 if it is not there
-	LastPage  int
+	Owner string
+	Word  int // offset of the first word in the canary
+	Words int // 0 for a short canary
+	Text  string
+	Pages []int // places in the reader's page table that hold it, ascending
+}
+
+// Where says which pages of the reader's table hold the words.
+func (l MapLeak) Where() string {
+	n := len(l.Pages)
+	switch {
+	case n == 0:
+		return "not in the table"
+	case n == 1:
+		return fmt.Sprintf("P%d", l.Pages[0])
+	case l.Pages[n-1]-l.Pages[0] == n-1:
+		return fmt.Sprintf("P%d to P%d", l.Pages[0], l.Pages[n-1])
+	}
+	return fmt.Sprintf("%s pages from P%d to P%d", thousands(n), l.Pages[0], l.Pages[n-1])
+}
+
+// Which says which part of the canary it is.
+func (l MapLeak) Which() string {
+	if l.Words == 0 {
+		return "its short form"
+	}
+	return fmt.Sprintf("%s to %s", thousands(l.Word), thousands(l.Word+l.Words-1))
 }
 
 //go:embed demo.html
@@ -142,6 +163,3 @@ func thousands(n int) string {
 	}
 	return s
 }
-
-// LastWord is the offset of the last leaked word.
-func (l MapLeak) LastWord() int { return l.Word + l.Words - 1 }

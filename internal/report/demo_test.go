@@ -24,7 +24,7 @@ func smallDemo() Demo {
 		}
 		m.Pages = append(m.Pages, p)
 	}
-	m.Leaks = []MapLeak{{Owner: "exchange 12, tenant alpha", Word: 41, Words: 12, Text: "harbour lemon <b>quiet</b> window", FirstPage: 17, LastPage: 18}}
+	m.Leaks = []MapLeak{{Owner: "exchange 12, tenant alpha", Word: 41, Words: 12, Text: "harbour lemon <b>quiet</b> window", Pages: []int{17, 18}}}
 	return Demo{
 		Version: "devel", Command: "kvcanary demo --seed 1", Context: 16384, Pool: 10640, Decode: 20480, PageSize: 16, Seconds: 12, AsTold: true,
 		Acts: []DemoAct{
@@ -43,7 +43,7 @@ func TestDemoPageIsSelfContainedAndEscaped(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		"harbour lemon &lt;b&gt;quiet", "&lt;script&gt;alert", "P17 to P18", "1 written for the request, 599 stale from 9 other requests, 69 never written",
-		"<td class=\"n\">41 to 52</td>", "10,700 tokens",
+		"<td>41 to 52</td>", "10,700 tokens",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

@@ -70,9 +70,17 @@ func protocol(b *strings.Builder, p campaign.ProtocolResult) {
 		paragraph(b, "          ", p.Reason)
 	}
 	if p.Bound != nil {
-		fmt.Fprintf(b, "          with %.0f %% confidence under %s of such exchanges leak (n %d, power %.2f)\n",
-			100*p.Bound.Confidence, percent(p.Bound.RateUpper), p.Bound.N, p.Bound.Sensitivity)
+		paragraph(b, "          ", Bound(p.Bound))
 	}
+}
+
+// Bound says in one sentence what a clean verdict bounds.
+func Bound(b *campaign.Bound) string {
+	if b.Sensitivity == 0 {
+		return "nothing is bounded: the power of this protocol is not measured yet"
+	}
+	return fmt.Sprintf("with %.0f %% confidence fewer than %s of prompts over the limit leak (%s, power %.2f)",
+		100*b.Confidence, percent(b.RateUpper), plural(b.N, "test"), b.Sensitivity)
 }
 
 func limits(b *strings.Builder, l campaign.Limits) {
