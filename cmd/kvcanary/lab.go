@@ -102,17 +102,22 @@ func (c labCmd) Run(s *session) error {
 // serveUntil serves until ctx ends, which is no error, or the engine or the
 // listener does. Nothing of either runs on when it returns.
 func serveUntil(ctx context.Context, server *api.Server, engine *lab.Engine) error {
-	died := make(chan error, 1)
-	go func() { died <- engine.Wait() }()
-	var err error
+	died := make(chan struct{})
+	go func() {
+		engine.Wait() // Close says why
+		close(died)
+	}()
 	select {
 	case <-ctx.Done():
 	case <-server.Done():
-	case err = <-died:
+	case <-died:
 	}
 	ending, cancel := context.WithTimeout(context.Background(), labGrace)
 	defer cancel()
-	return errors.Join(err, server.Close(ending), engine.Close())
+	if err := errors.Join(server.Close(ending), engine.Close()); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
 }
 
 // options reads the flags to the point where only the machine can say no.

@@ -64,7 +64,7 @@ func quote(e oracle.Evidence) string {
 }
 
 func protocol(b *strings.Builder, p campaign.ProtocolResult) {
-	fmt.Fprintf(b, "%-9s %-12s %4d exchanges (%d served, %d refused), %s tokens, %.1f s\n",
+	fmt.Fprintf(b, "%-9s %-12s %d exchanges, %d served, %d refused; %s tokens, %.1f s\n",
 		p.Name, p.Verdict, p.Exchanges, p.Served, p.Refused, thousands(p.PromptTokens), p.Seconds)
 	if p.Reason != "" {
 		paragraph(b, "          ", p.Reason)

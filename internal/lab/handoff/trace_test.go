@@ -2,104 +2,82 @@ package handoff
 
 import (
 	"bytes"
-	"errors"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 )
 
-// traced walks an engine and returns its trace as it is written and read again.
-func traced(t *testing.T, sw Switches) (cfg Config, records []Record) {
-	t.Helper()
-	cfg = Config{PageSize: 4, PrefillPages: 4, DecodePages: 10, Context: 40, Policy: Sort, Switches: sw}
-	w := newWorld(cfg)
-	w.logs = true
-	walk(w, rand.New(rand.NewPCG(1, 2)).IntN, 800)
+func TestTraceRoundTrip(t *testing.T) {
+	cfg := Config{Context: 64, PageSize: 4, PrefillPages: 8, DecodePages: 16, Policy: Sort}
+	in := Event{Kind: Meta, Room: 7, Token: 65, Sent: 9, Prompt: 9, Pages: []int32{3, 0, 2}, Finish: Length, Refusal: Refusal{Reason: OverInput, Have: 9, Limit: 8}}
+	want := []Record{
+		{By: ToRouter, Config: &cfg},
+		{By: ToRouter, Name: "chatcmpl-1", In: &Event{Kind: Open, Room: 7, Tokens: 9, MaxNew: 4}},
+		{By: ToDecode, In: &in, Out: []Action{{ToPrefill, Event{Kind: Ack, Room: 7}}, {Self, Event{Kind: Zero, Room: 7, To: 5}}}},
+	}
 	var file []byte
-	for _, r := range w.trace {
+	for _, r := range want {
 		file = r.AppendLine(file)
 	}
-	if err := ReadTrace(bytes.NewReader(file), func(r Record) error {
-		records = append(records, r)
-		return nil
-	}); err != nil {
+	var got []Record
+	if err := ReadTrace(bytes.NewReader(file), func(r Record) error { got = append(got, r); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(records) != len(w.trace) {
-		t.Fatalf("%d records written, %d read", len(w.trace), len(records))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
-	for i, r := range records {
-		if r.By != w.trace[i].By || !reflect.DeepEqual(r.In, w.trace[i].In) || len(r.Out) != len(w.trace[i].Out) {
-			t.Fatalf("record %d: wrote %+v, read %+v", i, w.trace[i], r)
-		}
-		for j := range r.Out {
-			if !reflect.DeepEqual(r.Out[j], w.trace[i].Out[j]) {
-				t.Fatalf("record %d: wrote %+v, read %+v", i, w.trace[i].Out[j], r.Out[j])
-			}
-		}
-	}
-	return cfg, records
 }
 
-func TestOriginsSeeTheLeakInATrace(t *testing.T) {
-	for name, sw := range map[string]Switches{"correct": {}, "faulty": {StaleReserve: true}} {
-		cfg, records := traced(t, sw)
-		o := NewOrigins(cfg)
-		commits, foreign := 0, 0
-		o.OnCommit = func(room Room, table []int32, origins []Origin) {
-			commits++
-			for i, from := range origins {
-				if from != (Origin{room, i}) {
-					foreign++
-				}
-			}
-		}
-		for i, r := range records {
-			if !o.Step(r) {
-				t.Fatalf("%s: record %d is not what the machine does: %+v", name, i, r)
-			}
-		}
-		if commits < 10 || (foreign > 0) != sw.StaleReserve {
-			t.Errorf("%s: %d commits with %d foreign pages", name, commits, foreign)
+func TestBadTraceNamesTheLine(t *testing.T) {
+	good := string(Record{By: ToDecode, In: &Event{Kind: Abort, Room: 1}}.AppendLine(nil))
+	for _, bad := range []string{"{", "x", `{"by":"nobody here"}`, `{"in":{"kind":"Nonsense","room":1}}`, good[:len(good)/2]} {
+		err := ReadTrace(strings.NewReader(good+bad), func(Record) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
-func TestOriginsRefuseWhatDidNotHappen(t *testing.T) {
-	cfg, records := traced(t, Switches{})
+// The pages of a request that decode never got are those of whoever had them before.
+func TestOriginsOfTheIncident(t *testing.T) {
+	cfg := Config{Context: 64, PageSize: 4, PrefillPages: 4, DecodePages: 8, Policy: LIFO, Switches: Switches{StaleReserve: true}}
+	d := NewDecode(cfg)
 	o := NewOrigins(cfg)
-	for _, r := range records {
-		if r.By == ToDecode && len(r.Out) > 0 {
-			r.Out = append(r.Out, Action{To: ToRouter, Event: Event{Kind: Token, Room: 1}})
-			if o.Step(r) {
-				t.Error("an action that nobody took passes")
-			}
-			return
+	got := map[Room][]Origin{}
+	o.OnCommit = func(room Room, _ []int32, origins []Origin) { got[room] = origins }
+	step := func(in Event) {
+		if r := (Record{By: ToDecode, In: &in, Out: d.Step(in)}); !o.Step(r) {
+			t.Fatalf("the machine would not have done %v", r)
 		}
-		o.Step(r)
 	}
-	t.Fatal("decode does nothing")
+	// Room 1 has three pages, all of them sent.
+	step(Event{Kind: Submit, Room: 1, Tokens: 12, MaxNew: 1})
+	step(Event{Kind: Hello, Room: 1, Tokens: 12})
+	for i, page := range d.Table(1) {
+		step(Event{Kind: Page, Room: 1, Index: i, To: page})
+	}
+	step(Event{Kind: Meta, Room: 1, Token: 'x', Sent: 12, Prompt: 12})
+	// Room 2 gets the same pages back; only the first is sent.
+	step(Event{Kind: Submit, Room: 2, Tokens: 12, MaxNew: 1})
+	step(Event{Kind: Hello, Room: 2, Tokens: 1})
+	step(Event{Kind: Page, Room: 2, Index: 0, To: d.Table(2)[0]})
+	step(Event{Kind: Meta, Room: 2, Token: 1, Sent: 1, Prompt: 1})
+
+	if want := []Origin{{1, 0}, {1, 1}, {1, 2}}; !reflect.DeepEqual(got[1], want) {
+		t.Errorf("room 1 read %v, want its own %v", got[1], want)
+	}
+	if len(got[2]) != 3 || got[2][0] != (Origin{2, 0}) || got[2][1].Room != 1 || got[2][2].Room != 1 {
+		t.Errorf("room 2 read %v, want one page of its own and two of room 1", got[2])
+	}
+	if o.Step(Record{By: ToDecode, In: &Event{Kind: Abort, Room: 9}, Out: []Action{{Self, Event{Kind: Forget, Room: 9}}}}) {
+		t.Error("a step that the machine does not make is accepted")
+	}
 }
 
-func TestReadTraceNamesTheLine(t *testing.T) {
-	good := string(Record{By: ToDecode, In: &Event{Kind: Ack, Room: 1}}.AppendLine(nil))
-	stop := errors.New("enough")
-	for want, c := range map[string]struct {
-		text string
-		f    func(Record) error
-	}{
-		"trace line 2: unexpected end": {good + `{"by":"dec`, nil},
-		`trace line 1: unknown kind`:   {strings.Replace(good, "Ack", "Nack", 1), nil},
-		`trace line 1: unknown role`:   {strings.Replace(good, "decode", "router2", 1), nil},
-		"trace line 2: enough":         {good + good, func() func(Record) error { n := 0; return func(Record) error { n++; return map[int]error{2: stop}[n] } }()},
-	} {
-		f := c.f
-		if f == nil {
-			f = func(Record) error { return nil }
-		}
-		if err := ReadTrace(strings.NewReader(c.text), f); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-	}
+func FuzzReadTrace(f *testing.F) {
+	f.Add([]byte(`{"by":"decode","in":{"kind":"Submit","room":1,"tokens":5}}` + "\n"))
+	f.Add([]byte(`{"config":{"PageSize":4}}` + "\n{"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ReadTrace(bytes.NewReader(b), func(Record) error { return nil })
+	})
 }

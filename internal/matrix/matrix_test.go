@@ -1,0 +1,123 @@
+package matrix
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// A small version of docs/power.md: what the tables there say must stay true.
+func TestPowerOnTheIncident(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const trials = 12
+	table, err := Run(context.Background(), Options{
+		Trials: trials, Faults: []string{"stale_reserve:prefill_usage", "stale_reserve:decode_usage"},
+		Probes: pick(t, "published script", "straddle"), Seed: 1000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range table.Cells {
+		switch {
+		case c.Probe == "straddle" && (c.Found.Count != trials || c.Leak.Count < trials-1):
+			t.Errorf("%s: one pair of straddle finds %d and proves %d of %d", c.Fault, c.Found.Count, c.Leak.Count, trials)
+		case c.Probe == "published script" && c.Found.Count != 0:
+			t.Errorf("%s: the published script finds %d of %d; docs/power.md says that it is blind", c.Fault, c.Found.Count, trials)
+		}
+	}
+}
+
+func TestNoFalseAlarms(t *testing.T) {
+	const trials = 6
+	table, err := Run(context.Background(), Options{Trials: trials, Faults: []string{NoFault}, Probes: Probes(), Seed: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Cells) != len(Probes()) {
+		t.Fatalf("%d cells for %d probes", len(table.Cells), len(Probes()))
+	}
+	for _, c := range table.Cells {
+		if c.Found.Count != 0 || c.Unsure != 0 {
+			t.Errorf("%s on a correct engine: %d findings, %d inconclusive of %d", c.Probe, c.Found.Count, c.Unsure, trials)
+		}
+	}
+}
+
+func TestTableDependsOnTheSeedAlone(t *testing.T) {
+	run := func(workers int) *Table {
+		table, err := Run(context.Background(), Options{
+			Trials: 4, Faults: []string{"stale_reserve:prefill_usage"}, Probes: pick(t, "straddle"), Seed: 7, Workers: workers,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+	if one, three := run(1), run(3); !reflect.DeepEqual(one, three) {
+		t.Errorf("one at a time:\n%+v\nthree:\n%+v", one, three)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	if _, err := Run(context.Background(), Options{Trials: 0}); err == nil || !strings.Contains(err.Error(), "at least 1") {
+		t.Errorf("no trials: %v", err)
+	}
+	if _, err := Run(context.Background(), Options{Trials: 1, Faults: []string{"bogus"}, Probes: pick(t, "straddle")}); err == nil || !strings.Contains(err.Error(), "bogus") {
+		t.Errorf("a fault that is none: %v", err)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ended, Options{Trials: 1, Faults: []string{NoFault}, Probes: pick(t, "straddle")}); err == nil {
+		t.Error("a cancelled run ends without an error")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	c := summarize("f", "p", []outcome{
+		{found: true, leak: true, requests: 3, tokens: 100},
+		{found: true, requests: 5, tokens: 300},
+		{unsure: true, requests: 9, tokens: 800},
+		{requests: 9, tokens: 800},
+	})
+	if c.Found.Count != 2 || c.Leak.Count != 1 || c.Unsure != 1 || c.Requests != 9 || c.PromptTokens != 800 {
+		t.Errorf("%+v", c)
+	}
+	if c.Until.Mean != 1000 || c.Until.Lower >= c.Until.Mean || c.Until.Upper <= c.Until.Mean {
+		t.Errorf("500 tokens a trial at a rate of one half: %+v", c.Until)
+	}
+	if never := summarize("f", "p", []outcome{{tokens: 500}}); never.Until.Mean != 0 || never.Until.Upper != 0 || never.Until.Lower < 500 {
+		t.Errorf("never found: %+v", never.Until)
+	}
+}
+
+func TestRendering(t *testing.T) {
+	table := &Table{Trials: 1, Cells: []Cell{summarize("none", "smoke", []outcome{{requests: 2, tokens: 50}})}}
+	var text, md bytes.Buffer
+	if err := table.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Markdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "never (51 to no bound)") {
+		t.Errorf("text:\n%s", &text)
+	}
+	lines := strings.Split(strings.TrimSpace(md.String()), "\n")
+	if len(lines) != 3 || strings.Count(lines[0], "|") != strings.Count(lines[2], "|") {
+		t.Errorf("markdown:\n%s", &md)
+	}
+}
+
+func pick(t *testing.T, names ...string) []Probe {
+	t.Helper()
+	out := slices.DeleteFunc(Probes(), func(p Probe) bool { return !slices.Contains(names, p.Name) })
+	if len(out) != len(names) {
+		t.Fatalf("not all of %v are probes", names)
+	}
+	return out
+}
