@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,6 +45,13 @@ const (
 )
 
 var _ [401]int = [residual]int{}
+
+// twins are a model with a few documents and its dense twin, which takes a second to read them.
+var twins = sync.OnceValues(func() (*Model, *dense) {
+	few := []document{documents[0], documents[2], documents[6]}
+	m := newWith(few)
+	return m, newDense(m, few, true)
+})
 
 func newDense(m *Model, docs []document, sinks bool) *dense {
 	d := &dense{sinks: sinks, k1: matrix(2 * pairs), v1: matrix(codeDims), q2: matrix(depth * codeDims),
@@ -239,10 +247,9 @@ func drawPrompt(t *rapid.T, longest int) []byte {
 }
 
 func TestAgreesWithDenseTwin(t *testing.T) {
-	m := New()
-	d := newDense(m, documents, true)
+	m, d := twins()
 	rapid.Check(t, func(t *rapid.T) {
-		text := drawPrompt(t, 120)
+		text := drawPrompt(t, 32)
 		pageSize := rapid.SampledFrom([]int{1, 3, 16, 64}).Draw(t, "page size")
 		s := newSession(m, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), pageSize, len(text)+pageSize)
 		cut := rapid.IntRange(0, len(text)-1).Draw(t, "cut")
@@ -257,10 +264,9 @@ func TestAgreesWithDenseTwin(t *testing.T) {
 // place in its table, and lets it write only some tokens at its end.
 func TestAgreesWithDenseTwinOnStalePages(t *testing.T) {
 	const pageSize = 8
-	m := New()
-	d := newDense(m, documents, true)
+	m, d := twins()
 	rapid.Check(t, func(t *rapid.T) {
-		old := drawPrompt(t, 80)
+		old := drawPrompt(t, 24)
 		for len(old)%pageSize != 0 {
 			old = append(old, 'x')
 		}
@@ -270,7 +276,7 @@ func TestAgreesWithDenseTwinOnStalePages(t *testing.T) {
 
 		var table Table
 		var slots []denseSlot
-		for range rapid.IntRange(1, 6).Draw(t, "stale pages") {
+		for range rapid.IntRange(1, 4).Draw(t, "stale pages") {
 			p := rapid.IntRange(0, len(old)/pageSize-1).Draw(t, "page")
 			table = append(table, s.table[p])
 			slots = append(slots, oldSlots[p*pageSize:(p+1)*pageSize]...)

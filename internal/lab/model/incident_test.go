@@ -98,7 +98,10 @@ func traffic(rng *rand.Rand, long bool) string {
 // before B's end, from an older request that was as long: then B takes that request's
 // words for its own last words, and goes on with them.
 func TestIncident(t *testing.T) {
-	const seeds = 30
+	seeds := 8
+	if *trials > 0 {
+		seeds = *trials
+	}
 	m := New()
 	keep := func(*node, Table) {}
 	zero := func(n *node, t Table) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var trials = flag.Int("recall", 0, "recall trials at each length (default: a few)")
+var trials = flag.Int("trials", 0, "trials of recall at each length and of the incident (default: a few)")
 
 // recall is a prompt that states values under keys and asks for one.
 type recall struct {
@@ -72,11 +72,11 @@ func secret(rng *rand.Rand) string {
 	return string(s)
 }
 
-// TestRecall asks for values stated in prompts of 100 to 64,000 tokens. -recall 200 is the
+// TestRecall asks for values stated in prompts of 100 to 64,000 tokens. -trials 200 is the
 // full sweep.
 func TestRecall(t *testing.T) {
 	m := New()
-	for _, length := range []struct{ tokens, few int }{{100, 40}, {1000, 30}, {8000, 8}, {64000, 1}} {
+	for _, length := range []struct{ tokens, few int }{{100, 40}, {1000, 20}, {8000, 2}, {64000, 1}} {
 		t.Run(fmt.Sprint(length.tokens), func(t *testing.T) {
 			n := length.few
 			if *trials > 0 {
