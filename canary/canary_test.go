@@ -1,8 +1,15 @@
 package canary
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"strings"
+	"testing"
 )
+
+// long is whether to run the sweeps whole: set KVCANARY_LONG=1.
+var long = os.Getenv("KVCANARY_LONG") != ""
 
 // testKey returns a key for tests; different seeds give different keys.
 func testKey(seed byte) (k Key) {
@@ -19,6 +26,8 @@ func readAll(r io.Reader) string {
 	}
 	return string(b)
 }
+
+func mint(c *Coder, id ID, from, n int) string { return readAll(c.Words(id, from, n)) }
 
 // failer is what a *testing.T and a *rapid.T have in common.
 type failer interface {
@@ -49,4 +58,15 @@ func sameHits(t failer, text []byte, got, want []Hit) {
 	if !ok {
 		t.Fatalf("text %.4000q\n got %+v\nwant %+v", text, got, want)
 	}
+}
+
+func wantPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if s := fmt.Sprint(recover()); !strings.HasPrefix(s, "kvcanary: internal error: ") {
+			t.Errorf("panicked with %q", s)
+		}
+	}()
+	f()
 }

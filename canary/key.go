@@ -29,6 +29,9 @@ func (k Key) GoString() string { return k.String() }
 // Format is String, whatever the verb: %x would show the key.
 func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 
+// MarshalText is ID, so that a key in a structure is not written to JSON.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.ID()), nil }
+
 // Reasons to refuse a key file. Each comes wrapped in an error that names the
 // file and says what to do.
 var (

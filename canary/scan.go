@@ -138,7 +138,7 @@ func (t *text) write(p []byte) {
 		t.base += int64(done)
 		if done >= len(t.kept) {
 			p = p[done-len(t.kept):]
-			t.kept = t.kept[:0]
+			t.kept = join[:0]
 			break
 		}
 		t.kept = append(join[:0], join[done:]...)

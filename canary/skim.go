@@ -152,7 +152,7 @@ func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
 		return s, e, notInList
 	}
 	switch k := kinds[b[s-1]]; {
-	case left == first, k&isDigit != 0 && hasBackslash(b[max(0, s-8):]):
+	case left == first, k&isDigit != 0 && inEscape(b[lo:s]):
 		return 0, 0, unclear
 	case b[s-1] == '\\' && b[s] != 'u' && b[s] != 'x':
 		if n > minLetters && isEscapeLetter(b[s]) && p.find(b, s+1, n-1) >= 0 {
@@ -182,13 +182,6 @@ func (p *pass) find(b []byte, s, n int) int {
 func pack(b []byte, n int) uint64 {
 	unused := 64 - 8*min(n, maxLetters)
 	return (binary.LittleEndian.Uint64(b) | 0x2020202020202020) << unused >> unused
-}
-
-// hasBackslash reports whether one is among the first eight bytes of b.
-func hasBackslash(b []byte) bool {
-	const ones = 0x0101010101010101
-	v := binary.LittleEndian.Uint64(b) ^ '\\'*ones
-	return (v-ones)&^v&(0x80*ones) != 0
 }
 
 // letterBits has a bit set for each of the first eight bytes of b that is an
@@ -328,7 +321,7 @@ func tailBefore(b []byte) bool {
 	case k&isTail != 0:
 		return c < utf8.RuneSelf || spaceBefore(b) == 0
 	case k&isDigit != 0:
-		return backslashIn(b[max(0, len(b)-hexTail):])
+		return inEscape(b)
 	}
 	return false
 }
@@ -341,11 +334,12 @@ func goesOn(b []byte) bool {
 	return b[0] == '&' || spaceAt(b) == 0
 }
 
-func backslashIn(b []byte) bool {
-	for _, c := range b {
-		if c == '\\' {
-			return true
-		}
+// inEscape reports whether the letters and digits at the end of b may belong to
+// an escape like \u0061 or to a reference like &#x61;.
+func inEscape(b []byte) bool {
+	i := len(b)
+	for i > 0 && len(b)-i < maxName && isWordByte(b[i-1]) {
+		i--
 	}
-	return false
+	return i > 0 && (b[i-1] == '\\' || b[i-1] == '#')
 }
