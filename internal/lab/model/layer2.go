@@ -95,13 +95,16 @@ type hit struct {
 	score int64
 }
 
-// rows calls f with the first layer-2 key row of every run of slots in one page, until it
-// returns false. The row of the next slot is codeDims bytes on, that of the next depth
-// pageSize*codeDims.
-func (p *part) rows(f func(keys []byte, slot, n int) bool) {
+// run is how many slots are looked at together.
+const run = 64
+
+// runs calls f with runs of slots that lie in one page, until it returns false. keys begins
+// with the layer-2 key row of the first; that of the next slot is codeDims bytes on, that of
+// the next depth pageSize*codeDims.
+func (p *part) runs(f func(keys []byte, slot, n int) bool) {
 	for slot := p.from; slot < p.to; {
 		page, i := p.c.slot(p.t, slot)
-		n := min(p.c.pageSize-i, p.to-slot)
+		n := min(p.c.pageSize-i, p.to-slot, run)
 		if !f(p.c.keys2(page)[i*codeDims:], slot, n) {
 			return
 		}
@@ -141,7 +144,7 @@ func (p *part) scout(a, b int) int64 {
 	codeA, codeB := p.q.back[a].code, p.q.back[b].code
 	depth := p.c.depthBytes()
 	best, most := int64(sink2), p.q.rest[0]+p.offset
-	p.rows(func(keys []byte, _, n int) bool {
+	p.runs(func(keys []byte, _, n int) bool {
 		atA, atB := keys[a*depth:], keys[b*depth:]
 		for i := 0; i < n*codeDims; i += codeDims {
 			if *(*code)(atA[i:]) == codeA && *(*code)(atB[i:]) == codeB {
@@ -153,27 +156,73 @@ func (p *part) scout(a, b int) int64 {
 	return min(best, max(most, sink2))
 }
 
-// find collects the slots whose score is above floor. A slot is given up as soon as the
-// depths still to come cannot lift it there.
+// find collects the slots whose score is above floor. It goes depth by depth: a slot is given
+// up as soon as the depths still to come cannot lift it there.
 func (p *part) find(floor int64) int64 {
 	best := int64(sink2)
-	first := &p.q.back[0] // of the current token, and so always a code word
-	depth := p.c.depthBytes()
-	p.rows(func(keys []byte, slot, n int) bool {
-		for k := range n {
-			row := keys[k*codeDims:]
-			score := p.offset + depthWeight[0]*first.wordDot((*code)(row))
-			if score+p.q.rest[1] <= floor {
-				continue
-			}
-			if score, alive := p.q.deepen(row, depth, score, floor); alive {
-				p.hits = append(p.hits, hit{slot: int32(slot + k), score: score})
-				best = max(best, score)
-			}
+	depthBytes := p.c.depthBytes()
+	var alive candidates
+	p.runs(func(keys []byte, slot, n int) bool {
+		alive.reset(n, p.offset)
+		for d := 0; d < depth && alive.n > 0; d++ {
+			alive.narrow(&p.q.back[d], depthWeight[d], keys[d*depthBytes:], floor-p.q.rest[d+1])
+		}
+		for i := range alive.n {
+			p.hits = append(p.hits, hit{slot: int32(slot + int(alive.row[i])/codeDims), score: alive.score[i]})
+			best = max(best, alive.score[i])
 		}
 		return true
 	})
 	return best
+}
+
+// candidates are the slots of a run that may still get above the floor.
+type candidates struct {
+	n     int
+	row   [run]uint16 // where the slot's key begins, bytes
+	score [run]int64
+}
+
+func (c *candidates) reset(n int, offset int64) {
+	c.n = n
+	for i := range n {
+		c.row[i], c.score[i] = uint16(i*codeDims), offset
+	}
+}
+
+// narrow adds one depth to the scores and keeps those above least. Whether a slot is kept is
+// as good as random, so it decides an increment and not a branch.
+func (c *candidates) narrow(p *pattern, weight int64, keys []byte, least int64) {
+	switch {
+	case p.blank:
+		return
+	case !p.word:
+		c.narrowAny(p, weight, keys, least)
+		return
+	}
+	kept := 0
+	for i := range c.n {
+		row := c.row[i&(run-1)]
+		score := c.score[i&(run-1)] + weight*p.wordDot((*code)(keys[row:]))
+		c.row[kept&(run-1)], c.score[kept&(run-1)] = row, score
+		if score > least {
+			kept++
+		}
+	}
+	c.n = kept
+}
+
+// narrowAny is narrow for an average of code words, which is rare.
+func (c *candidates) narrowAny(p *pattern, weight int64, keys []byte, least int64) {
+	kept := 0
+	for i := range c.n {
+		score := c.score[i] + weight*p.dot((*code)(keys[c.row[i]:]))
+		if score > least {
+			c.row[kept], c.score[kept] = c.row[i], score
+			kept++
+		}
+	}
+	c.n = kept
 }
 
 // gather adds up the values of the slots found, weighted by e^(score-best).

@@ -54,21 +54,10 @@ func newPattern(c *code) pattern {
 
 // score is the whole score of a key whose rows of successive depths lie stride bytes apart.
 func (q *query) score(row []byte, stride int, offset int64) int64 {
-	const lowest = -1 << 62
-	score, _ := q.deepen(row, stride, offset+depthWeight[0]*q.back[0].dot((*code)(row)), lowest)
-	return score
-}
-
-// deepen adds the depths from 1 on to a score, while it can still exceed floor.
-func (q *query) deepen(row []byte, stride int, score, floor int64) (int64, bool) {
-	for d := 1; d < depth; d++ {
-		row = row[stride:]
-		score += depthWeight[d] * q.back[d].dot((*code)(row))
-		if score+q.rest[d+1] <= floor {
-			return 0, false
-		}
+	for d := range q.back {
+		offset += depthWeight[d] * q.back[d].dot((*code)(row[d*stride:]))
 	}
-	return score, true
+	return offset
 }
 
 // dot is the inner product with a row of a key, in units of 1/256^2.
