@@ -21,9 +21,9 @@ const (
 type anchors struct {
 	coder *Coder
 	emit  func(finding)
-	base  int64
 	at    [len(dashLeads)]int64 // up to where each kind of dash has been looked at
-	spans []span
+
+	source
 }
 
 // dashLeads are the bytes that dashes begin with: ASCII; U+2010 to U+2015 and
@@ -97,20 +97,6 @@ func (a *anchors) candidate(b []byte, d int, last bool) bool {
 		a.emit(finding{id: id, form: ShortToken, start: a.startOf(start), end: a.endOf(i - 1)})
 	}
 	return true
-}
-
-func (a *anchors) startOf(i int) place {
-	if a.spans != nil {
-		return a.spans[i].from
-	}
-	return place{off: a.base + int64(i)}
-}
-
-func (a *anchors) endOf(i int) place {
-	if a.spans != nil {
-		return a.spans[i].to
-	}
-	return place{off: a.base + int64(i) + 1}
 }
 
 // dashLen is the length of the dash that b begins with.

@@ -5,10 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"go/build"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +38,7 @@ var texts = sync.OnceValue(func() map[string][]byte {
 
 // goroot reads size bytes of Go sources, and size bytes of the prose in their comments.
 func goroot(size int) (code, prose []byte) {
-	filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(path string, d os.DirEntry, err error) error {
+	filepath.WalkDir(filepath.Join(build.Default.GOROOT, "src"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
 		}

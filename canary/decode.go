@@ -1,5 +1,10 @@
 package canary
 
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
 // view reads a text that is written in the text. It is given all bytes of the
 // stream, each with its offset, and finds the stretches in its code by itself.
 type view interface {
@@ -9,49 +14,48 @@ type view interface {
 
 // newViews returns the views that decode, each with scanners of its own.
 func newViews(c *Coder, o ScanOptions, found func(Hit)) []view {
-	sink := func(name string) *decoded {
-		return newDecoded(c, o, func(f finding) { found(f.hit(name)) })
+	base := func(name string, digits *[256]uint8, bits, least, phases int) view {
+		s := &stretches{digits: digits, least: least}
+		for k := range phases {
+			d := &decoded{}
+			d.text.init(c, o, func(f finding) { found(f.hit(name)) })
+			s.phases = append(s.phases, phase{out: d, digits: digits, bits: bits, skip: k, left: k})
+		}
+		return s
 	}
-	base64 := &stretches{digits: &base64Digits, bits: 6, least: base64Least}
-	for range 4 {
-		base64.phases = append(base64.phases, sink("base64"))
-	}
-	hex := &stretches{digits: &hexDigits, bits: 4, least: hexLeast}
-	for range 2 {
-		hex.phases = append(hex.phases, sink("hex"))
-	}
-	percent := &percents{out: newDecoded(c, o, func(f finding) {
+	percent := &percents{back: make([]byte, 0, percentBack), out: &decoded{sigs: []int64{}}}
+	percent.out.text.init(c, o, func(f finding) {
 		// What the text itself shows as well is reported as that.
 		if f.end.sig > f.start.sig {
 			found(f.hit("percent"))
 		}
-	})}
-	return []view{base64, hex, percent}
+	})
+	return []view{
+		base("base64", &base64Digits, 6, base64Least, 4),
+		base("hex", &hexDigits, 4, hexLeast, 2),
+		percent,
+	}
 }
 
-// decodedRoom is how much decoded text is scanned at once; it must be more
-// than what text keeps.
-const decodedRoom = 1 << 9
+// decodedRoom is how much decoded text is scanned at once; it must be well
+// over what text keeps.
+const decodedRoom = 1 << 10
 
 // decoded scans one decoded text.
 type decoded struct {
 	text  text
 	bytes []byte
 	spans []span
+	sigs  []int64 // nil if the view does not count
+	sig   int64   // the count before the bytes
 }
 
-func newDecoded(c *Coder, o ScanOptions, emit func(finding)) *decoded {
-	d := new(decoded)
-	d.text.init(c, o, emit)
-	return d
-}
-
-// add takes the next decoded byte.
-func (d *decoded) add(c byte, s span) {
+// add takes the next decoded byte, from the range of the stream that says it.
+func (d *decoded) add(c byte, from, to int64) {
 	if d.bytes == nil {
 		d.bytes, d.spans = make([]byte, 0, decodedRoom), make([]span, 0, decodedRoom)
 	}
-	d.bytes, d.spans = append(d.bytes, c), append(d.spans, s)
+	d.bytes, d.spans = append(d.bytes, c), append(d.spans, span{from, to})
 	if len(d.bytes) == decodedRoom {
 		d.scan(false)
 	}
@@ -62,12 +66,7 @@ func (d *decoded) scan(last bool) {
 	if len(d.bytes) == 0 && !last {
 		return
 	}
-	if d.text.pass != nil {
-		d.text.pass.spans = d.spans
-	}
-	if d.text.anchors != nil {
-		d.text.anchors.spans = d.spans
-	}
+	d.text.source(d.spans, d.sigs)
 	done := d.text.window(d.bytes, last)
 	if last {
 		done = len(d.bytes)
@@ -75,6 +74,9 @@ func (d *decoded) scan(last bool) {
 	d.text.base += int64(done)
 	d.bytes = d.bytes[:copy(d.bytes, d.bytes[done:])]
 	d.spans = d.spans[:copy(d.spans, d.spans[done:])]
+	if d.sigs != nil {
+		d.sigs = d.sigs[:copy(d.sigs, d.sigs[done:])]
+	}
 }
 
 const (
@@ -110,70 +112,136 @@ func digitTable(all, more string) (t [256]uint8) {
 
 // stretches finds stretches of digits of one base and decodes each in every
 // phase, since its beginning may be something else run into it. Line breaks
-// inside a stretch don't end it.
+// inside a stretch don't end it, once it is long enough to be one.
 type stretches struct {
 	digits *[256]uint8
-	bits   int        // of a digit
-	least  int        // shortest stretch in digits
-	phases []*decoded // phase k leaves out the first k digits
-
-	begin  []byte // digits of a stretch that is still too short
+	least  int // shortest stretch in digits
+	phases []phase
+	begin  []byte // digits at the end of the last write, fewer than least
 	active bool
-	count  int   // digits of the stretch so far
-	acc    uint  // its last bits
-	before int64 // where its last digit stands
 }
 
 func (s *stretches) write(p []byte, off int64) {
-	for i, c := range p {
-		switch at := off + int64(i); {
-		case s.digits[c] != noDigit && s.active:
-			s.digit(c, at)
-		case s.digits[c] != noDigit:
-			s.begin = append(s.begin, c)
-			if len(s.begin) < s.least {
-				continue
-			}
-			s.active = true
-			for k, c := range s.begin {
-				s.digit(c, at-int64(s.least-1-k))
-			}
-			s.begin = s.begin[:0]
-		case c == '\n' || c == '\r':
-			if !s.active {
-				s.begin = s.begin[:0]
-			}
-		default:
+	for i := 0; i < len(p); {
+		if !s.active {
+			i = s.find(p, i, off)
+			continue
+		}
+		n := s.run(p[i:])
+		for k := range s.phases {
+			s.phases[k].feed(p[i:i+n], off+int64(i))
+		}
+		i += n
+		for i < len(p) && (p[i] == '\n' || p[i] == '\r') {
+			i++
+		}
+		if i < len(p) && s.digits[p[i]] == noDigit {
 			s.end()
 		}
 	}
-	for _, d := range s.phases {
-		if s.active {
-			d.scan(false)
-		}
+	for k := range s.phases {
+		s.phases[k].out.scan(false)
 	}
 }
 
-// digit takes the next digit of a stretch. Each digit completes a byte in the
-// phases whose bits come out even enough.
-func (s *stretches) digit(c byte, at int64) {
-	s.acc = s.acc<<s.bits | uint(s.digits[c])
-	s.count++
-	for k, d := range s.phases {
-		if spare := (s.count - k) * s.bits % 8; s.count > k+1 && spare < s.bits {
-			d.add(byte(s.acc>>spare), span{place{off: s.before}, place{off: at + 1}})
+// run is how many digits p begins with.
+func (s *stretches) run(p []byte) int {
+	for i, c := range p {
+		if s.digits[c] == noDigit {
+			return i
 		}
 	}
-	s.before = at
+	return len(p)
+}
+
+// tail is how many digits p ends with.
+func (s *stretches) tail(p []byte) int {
+	for i := len(p) - 1; i >= 0; i-- {
+		if s.digits[p[i]] == noDigit {
+			return len(p) - 1 - i
+		}
+	}
+	return len(p)
+}
+
+// find looks for a stretch in p from i on, where none is under way, and returns
+// up to where it has looked. If a byte is no digit, no stretch has it, so only
+// one byte in as many as the shortest stretch has is looked at.
+func (s *stretches) find(p []byte, i int, off int64) int {
+	if n := len(s.begin); n > 0 {
+		k := min(s.run(p[i:]), s.least-n)
+		s.begin = append(s.begin, p[i:i+k]...)
+		i += k
+		switch {
+		case len(s.begin) == s.least:
+			s.start(s.begin, off+int64(i-s.least))
+			s.begin = s.begin[:0]
+		case i < len(p):
+			s.begin = s.begin[:0]
+		}
+		return i
+	}
+	for i+s.least <= len(p) {
+		end := i + s.least
+		n := s.tail(p[i:end])
+		if n == s.least {
+			s.start(p[i:end], off+int64(i))
+			return end
+		}
+		i = end - n
+	}
+	s.begin = append(s.begin, p[len(p)-s.tail(p[i:]):]...)
+	return len(p)
+}
+
+// start begins a stretch with its first digits.
+func (s *stretches) start(digits []byte, at int64) {
+	s.active = true
+	for k := range s.phases {
+		s.phases[k].feed(digits, at)
+	}
 }
 
 func (s *stretches) end() {
 	if s.active {
-		for _, d := range s.phases {
-			d.scan(true)
+		for k := range s.phases {
+			s.phases[k].end()
 		}
 	}
-	s.active, s.begin, s.count, s.acc = false, s.begin[:0], 0, 0
+	s.active, s.begin = false, s.begin[:0]
+}
+
+// phase decodes stretches from a digit on that is not the first.
+type phase struct {
+	out    *decoded
+	digits *[256]uint8
+	bits   int   // of a digit
+	skip   int   // digits to leave out
+	left   int   // of these, still to come in this stretch
+	acc    uint  // the bits read
+	have   int   // how many of them are not used yet
+	before int64 // where the last digit stands
+}
+
+// feed takes digits that stand in a row.
+func (d *phase) feed(p []byte, at int64) {
+	n := min(d.left, len(p))
+	d.left -= n
+	for i, c := range p[n:] {
+		d.acc = d.acc<<d.bits | uint(d.digits[c])
+		d.have += d.bits
+		here := at + int64(n+i)
+		if d.have >= 8 {
+			d.have -= 8
+			d.out.add(byte(d.acc>>d.have), d.before, here+1)
+		}
+		d.before = here
+	}
+}
+
+func (d *phase) end() {
+	d.out.scan(true)
+	d.left, d.have, d.acc = d.skip, 0, 0
 }
 
 // percentBack is how much before its first escape a stretch of percent-encoding
@@ -184,26 +252,49 @@ const percentBack = 64
 // an escape.
 type percents struct {
 	out    *decoded
-	back   [percentBack]byte // the last bytes of the stretch before its first escape, as a ring
-	length int               // of the stretch before its first escape, bytes
+	back   []byte // what the stretch had before its first escape, at most percentBack bytes
 	active bool
 	held   []byte // what may be the beginning of an escape
-	sig    int64  // escapes that hide something, so far
 }
 
 func (v *percents) write(p []byte, off int64) {
-	for i, c := range p {
-		v.next(c, off+int64(i))
+	for i := 0; i < len(p); {
+		if !v.active && len(v.held) == 0 {
+			n := bytes.IndexByte(p[i:], '%')
+			if n < 0 {
+				n = len(p) - i
+			}
+			v.remember(p[i : i+n])
+			if i += n; i == len(p) {
+				break
+			}
+		}
+		v.next(p[i], off+int64(i))
+		i++
 	}
-	if v.active {
-		v.out.scan(false)
-	}
+	v.out.scan(false)
 }
 
+// remember keeps what of p is the end of a stretch without white space.
+func (v *percents) remember(p []byte) {
+	k := len(p)
+	for k > 0 && p[k-1] > ' ' && len(p)-k < percentBack {
+		k--
+	}
+	if k > 0 {
+		v.back = v.back[:0]
+	}
+	p = p[k:]
+	if over := len(v.back) + len(p) - percentBack; over > 0 {
+		v.back = v.back[:copy(v.back, v.back[over:])]
+	}
+	v.back = append(v.back, p...)
+}
+
+// next takes a byte at the beginning of an escape, or of a stretch that has one.
 func (v *percents) next(c byte, at int64) {
 	if len(v.held) > 0 && hexDigits[c] != noDigit {
-		v.held = append(v.held, c)
-		if len(v.held) == 3 {
+		if v.held = append(v.held, c); len(v.held) == 3 {
 			v.escape(at)
 		}
 		return
@@ -224,29 +315,36 @@ func (v *percents) next(c byte, at int64) {
 
 func (v *percents) plain(c byte, at int64) {
 	if v.active {
-		v.out.add(c, span{place{at, v.sig}, place{at + 1, v.sig}})
-		return
+		v.add(c, at, at+1, 0)
+	} else {
+		v.remember([]byte{c})
 	}
-	v.back[v.length%percentBack] = c
-	v.length++
 }
 
-// escape takes the escape that ends at the given offset.
+// escape takes the escape whose last digit stands at the given offset.
 func (v *percents) escape(at int64) {
 	if !v.active {
 		v.active = true
-		start := at - 2 - int64(v.length)
-		for k := max(0, v.length-percentBack); k < v.length; k++ {
-			v.plain(v.back[k%percentBack], start+int64(k))
+		for k, c := range v.back {
+			v.plain(c, at-2+int64(k-len(v.back)))
 		}
+		v.back = v.back[:0]
 	}
 	c := hexDigits[v.held[1]]<<4 | hexDigits[v.held[2]]
-	from := place{at - 2, v.sig}
-	if c >= 0x80 || isWordByte(c) || isLetterByte(v.held[1]) || isLetterByte(v.held[2]) {
-		v.sig++
+	hides := int64(0)
+	if c >= utf8.RuneSelf || isWordByte(c) || kinds[v.held[1]]&isLetter != 0 || kinds[v.held[2]]&isLetter != 0 {
+		hides = 1
 	}
-	v.out.add(c, span{from, place{at + 1, v.sig}})
+	v.add(c, at-2, at+1, hides)
 	v.held = v.held[:0]
+}
+
+// add hands a byte on, and counts the escapes that the text itself hides.
+func (v *percents) add(c byte, from, to, hides int64) {
+	d := v.out
+	d.sigs = append(d.sigs, d.sig<<1|hides)
+	d.sig += hides
+	d.add(c, from, to)
 }
 
 func (v *percents) end() {
@@ -254,7 +352,5 @@ func (v *percents) end() {
 	if v.active {
 		v.out.scan(true)
 	}
-	v.active, v.length, v.held = false, 0, v.held[:0]
+	v.active, v.back, v.held = false, v.back[:0], v.held[:0]
 }
-
-func isLetterByte(c byte) bool { return kinds[c]&isLetter != 0 }

@@ -17,12 +17,10 @@ const (
 	nothing              // characters without width: as if they were not there
 )
 
-// maxPiece is the longest piece in bytes; lex never asks for more than that.
-const maxPiece = 48
-
 // lex reads one piece at the start of b, which is not empty. It returns what
 // it stands for, the letter or digit, and its length. When last is false and b
-// ends where the piece could go on, it returns more.
+// ends where the piece could go on, it returns more; it never needs more than 32
+// bytes.
 //
 // It understands UTF-8, the backslash escapes of JSON and program text (\n,
 // \u0061, \x61, pairs of surrogates, any number of backslashes, so that JSON

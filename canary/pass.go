@@ -15,26 +15,7 @@ type pass struct {
 	to        place
 	pending   bool // an escape came just before
 
-	base  int64  // where the block begins in the stream
-	spans []span // where its bytes come from, if it was decoded
-}
-
-// span is where a decoded byte comes from: a range of the stream, and the
-// count of what only the view could read before and after it.
-type span struct{ from, to place }
-
-func (p *pass) startOf(i int) place {
-	if p.spans != nil {
-		return p.spans[i].from
-	}
-	return place{off: p.base + int64(i)}
-}
-
-func (p *pass) endOf(i int) place {
-	if p.spans != nil {
-		return p.spans[i].to
-	}
-	return place{off: p.base + int64(i) + 1}
+	source
 }
 
 // block reads b, which begins at base, from i on and returns up to where it is done

@@ -1,9 +1,5 @@
 package canary
 
-// place is a position in the scanned stream. Sig counts, in a decoded view,
-// what only that view could read up to there.
-type place struct{ off, sig int64 }
-
 // finding is a hit with its ends as places.
 type finding struct {
 	id         ID

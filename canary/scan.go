@@ -130,6 +130,16 @@ func (t *text) init(c *Coder, o ScanOptions, emit func(finding)) {
 	}
 }
 
+// source says where the bytes of the next windows come from.
+func (t *text) source(spans []span, sigs []int64) {
+	if t.pass != nil {
+		t.pass.spans, t.pass.sigs = spans, sigs
+	}
+	if t.anchors != nil {
+		t.anchors.spans, t.anchors.sigs = spans, sigs
+	}
+}
+
 func (t *text) write(p []byte) {
 	for len(t.kept) > 0 && len(p) > 0 {
 		k := min(len(p), joinSize)

@@ -213,7 +213,7 @@ func (w *twin) tokens(s string) (hits []Hit) {
 func (w *twin) prefix(s string) int {
 	s = strings.TrimSuffix(s, `\`)
 	start := -1
-	for _, want := range []rune("yranac") {
+	for _, want := range "yranac" {
 		r, n := utf8.DecodeLastRuneInString(s)
 		if n == 0 || plain(r) != want {
 			break
