@@ -52,7 +52,7 @@ var words = [classes]string{
 	NoDigest:        "page was never digested: have its writer stamp it",
 	BadDigest:       "bytes are not those that were stamped: do not read the page",
 	ShortTable:      "table of %d pages, reserved for %d: fail the request",
-	LongTable:       "table of %d pages, reserved for %d: fail the request",
+	LongTable:       "table of %d pages, only %d reserved: fail the request",
 	BadExpectation:  "reader expects no page or an impossible one: give tokens and page size",
 }
 
