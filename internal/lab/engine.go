@@ -34,7 +34,6 @@ type Engine struct {
 	mu     sync.Mutex
 	router *handoff.Router
 	trace  *node.Tracer
-	next   handoff.Room
 	open   map[handoff.Room]*call
 	stats  map[handoff.Role]node.Stats
 	why    handoff.Refusal // once no more requests are taken
@@ -66,8 +65,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 		close(c.out)
 		return c.out
 	}
-	e.next++
-	c.room = e.next
+	c.room, _ = e.router.Mint(0)
 	e.open[c.room] = c
 	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
 	actions := e.router.Step(open)
@@ -182,7 +180,7 @@ func (e *Engine) lose(why handoff.Reason, err error) {
 		return
 	}
 	e.why, e.err = handoff.Refusal{Reason: why}, err
-	e.act(Request{}, e.router.Lose(why))
+	e.step(handoff.Event{Kind: handoff.PeerLost, Refusal: handoff.Refusal{Reason: why}})
 	close(e.closing)
 }
 

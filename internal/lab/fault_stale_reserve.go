@@ -17,7 +17,9 @@ var staleReserve = Switch{
 		"https://github.com/sgl-project/sglang/pull/38704",
 	},
 	apply: func(mode string, s *handoff.Switches) {
-		s.StaleReserve = true
-		s.DecodeUsage = mode == "decode_usage"
+		s.Faults |= handoff.StaleReserve
+		if mode == "decode_usage" {
+			s.Faults |= handoff.DecodeUsage
+		}
 	},
 }

@@ -36,9 +36,9 @@ func TestSwitchesAreDescribed(t *testing.T) {
 
 func TestSwitchesSwitch(t *testing.T) {
 	for spec, want := range map[string]handoff.Switches{
-		"stale_reserve":               {StaleReserve: true},
-		"stale_reserve:prefill_usage": {StaleReserve: true},
-		"stale_reserve:decode_usage":  {StaleReserve: true, DecodeUsage: true},
+		"stale_reserve":               {Faults: handoff.StaleReserve},
+		"stale_reserve:prefill_usage": {Faults: handoff.StaleReserve},
+		"stale_reserve:decode_usage":  {Faults: handoff.StaleReserve | handoff.DecodeUsage},
 	} {
 		var got handoff.Switches
 		apply, err := ParseFault(spec)
@@ -50,7 +50,7 @@ func TestSwitchesSwitch(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]handoff.Switches{
-		"retire": {Retire: true}, "zero_on_alloc": {ZeroOnAlloc: true},
+		"retire": {Defences: handoff.Retire}, "zero_on_alloc": {Defences: handoff.ZeroOnAlloc},
 	} {
 		var got handoff.Switches
 		apply, err := ParseDefence(spec)

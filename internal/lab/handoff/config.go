@@ -12,27 +12,12 @@ type Config struct {
 	// AutoTruncate makes the router cut a prompt that is too long instead of
 	// letting it be refused, silently, as engines do when asked to.
 	AutoTruncate bool
-	Switches     Switches
+	// OneSided says that prefill's writes land in decode's pages without decode
+	// being asked, in any order, until their completion, which prefill alone is
+	// told of. Otherwise a page is a message that decode stores.
+	OneSided bool
+	Switches Switches
 }
-
-// Switches make the machines wrong or more careful. The zero value is correct.
-type Switches struct {
-	// StaleReserve lets a prompt that prefill refuses live on as a placeholder
-	// of one token whose pending refusal nobody looks at, while decode has
-	// reserved pages for all of it and takes any transfer for a whole one.
-	StaleReserve bool
-	// DecodeUsage reports the prompt's length as decode knows it. Otherwise the
-	// answer's usage is what prefill has counted.
-	DecodeUsage bool
-	// Retire makes both doors honour a pending refusal before anything is
-	// reserved or sent.
-	Retire bool
-	// ZeroOnAlloc clears pages when they are given to a room.
-	ZeroOnAlloc bool
-}
-
-// honoursPending reports whether a door turns a refused prompt away.
-func (s Switches) honoursPending() bool { return !s.StaleReserve || s.Retire }
 
 // margin is what SGLang keeps between the longest sequence and the longest prompt.
 const margin = 5

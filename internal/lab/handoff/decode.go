@@ -8,10 +8,13 @@ import "slices"
 // promised to others, so growth never fails.
 type Decode struct {
 	cfg      Config
+	on       Defences
 	pool     Pool
 	rooms    rooms[answer]
 	queue    []Room // known from both sides, waits for pages
 	promised int    // pages that those let in may still ask for
+	draining []draining
+	newest   Room // the highest room submitted
 	failed   int64
 }
 
@@ -23,14 +26,20 @@ type answer struct {
 	hello   int      // length of the prompt as prefill said it
 	prompt  int      // length of the prompt for the answer's usage
 	total   int      // pages it may ever need
-	pages   []int32  // page table
-	written []uint64 // bit i: page i of the prompt has been written
+	gen     uint64   // lease of its pages
+	pages   []int32  // page table; what is in it does not change, it grows by a copy
+	written []uint64 // bit i: page i of the prompt has been written; while reserved
+	token   byte     // first token of the answer; while verifying
+	stop    bool     // it ends the answer; likewise
 	made    int      // tokens of the answer so far
+	aborted bool     // with fault DoubleOwner: a step of it is still under way
 }
 
 // NewDecode returns a decode with all its pages free.
 func NewDecode(cfg Config) *Decode {
-	return &Decode{cfg: cfg, pool: NewPool(cfg.DecodePages, cfg.Policy)}
+	d := &Decode{cfg: cfg, on: cfg.Switches.On(), pool: NewPool(cfg.DecodePages, cfg.Policy)}
+	d.pool.careless = cfg.Switches.Has(DoubleOwner)
+	return d
 }
 
 // Pool is the node's pool, to look at.
@@ -44,6 +53,24 @@ func (d *Decode) Running() int { return d.count(running) }
 
 // Waiting is how many requests wait for pages.
 func (d *Decode) Waiting() int { return len(d.queue) }
+
+// Draining is how many pages wait for prefill to say that nothing is written to
+// them any more.
+func (d *Decode) Draining() int {
+	n := 0
+	for _, q := range d.draining {
+		n += len(q.lease.pages)
+	}
+	return n
+}
+
+// Lease is the lease of a room's pages, to look at; 0 for none.
+func (d *Decode) Lease(room Room) uint64 {
+	if r := d.rooms.get(room); r != nil {
+		return r.gen
+	}
+	return 0
+}
 
 // Table is the page table of a room, to look at.
 func (d *Decode) Table(room Room) []int32 {
@@ -71,6 +98,12 @@ func (d *Decode) Step(e Event) []Action {
 		return d.submit(e)
 	case Hello:
 		return d.hello(e)
+	case Gone:
+		return d.gone(e)
+	case PeerLost:
+		return d.peerLost()
+	case Reset:
+		return d.reset()
 	}
 	r := d.rooms.get(e.Room)
 	if r == nil {
@@ -81,10 +114,14 @@ func (d *Decode) Step(e Event) []Action {
 		return d.page(e, r)
 	case Meta:
 		return d.meta(e, r)
+	case Verified:
+		return d.verified(e, r)
 	case Stepped:
-		return d.emit(e, r)
-	case Abort, Gone:
-		return d.drop(e.Room, r)
+		return d.stepped(e, r)
+	case Mismatch:
+		return d.mismatch(e, r)
+	case Abort:
+		return d.abort(e.Room, r)
 	}
 	broken("decode cannot take %v", e.Kind)
 	return nil
@@ -92,6 +129,10 @@ func (d *Decode) Step(e Event) []Action {
 
 // submit is decode's door, with decode's own pool as the measure.
 func (d *Decode) submit(e Event) []Action {
+	if d.on.Any(UniqueIDs) && e.Room <= d.newest {
+		broken("room %d is submitted to decode after room %d", e.Room, d.newest)
+	}
+	d.newest = max(d.newest, e.Room)
 	if limit := d.cfg.DecodeInput(); e.Tokens >= limit {
 		why := Refusal{Reason: OverInput, Have: e.Tokens, Limit: limit}
 		return d.refuse(e.Room, why)
@@ -105,9 +146,16 @@ func (d *Decode) submit(e Event) []Action {
 	return d.meet(e.Room, r)
 }
 
+// hello takes what prefill says of a prompt that it has let in. Rooms are
+// submitted in order, so one that is not held and not above all others is over.
 func (d *Decode) hello(e Event) []Action {
+	if d.on.Any(UniqueIDs) && e.Room <= d.newest && d.rooms.get(e.Room) == nil {
+		return nil
+	}
 	r := d.rooms.put(e.Room)
-	r.hello = e.Tokens
+	if r.hello == 0 {
+		r.hello = e.Tokens
+	}
 	return d.meet(e.Room, r)
 }
 
@@ -122,7 +170,7 @@ func (d *Decode) meet(room Room, r *answer) []Action {
 		return nil
 	case r.phase != submitted && r.phase != greeted:
 		return nil
-	case r.hello != r.tokens && !d.cfg.Switches.StaleReserve:
+	case r.hello != r.tokens && !d.cfg.Switches.Has(StaleReserve):
 		return d.refuse(room, Refusal{Reason: Disagreement, Have: r.hello, Limit: r.tokens})
 	}
 	r.phase = queued
@@ -140,64 +188,60 @@ func (d *Decode) reserve() []Action {
 		if r.total > d.pool.Free()-d.promised {
 			break
 		}
-		r.pages = d.alloc(room, d.cfg.pages(r.tokens))
-		r.phase, r.written = reserved, make([]uint64, (len(r.pages)+63)/64)
-		d.promised += r.total - len(r.pages)
+		pages, ok := d.pool.Alloc(room, d.cfg.pages(r.tokens))
+		if !ok {
+			broken("%d pages promised to room %d and only %d free", r.total, room, d.pool.Free())
+		}
+		r.pages, r.gen = pages, d.pool.leases
+		r.phase, r.written = reserved, make([]uint64, (len(pages)+63)/64)
+		d.promised += r.total - len(pages)
 		d.queue = d.queue[1:]
-		out = append(out, zero(d.cfg, room, r.pages)...)
-		out = append(out, Action{ToPrefill, Event{Kind: Reserved, Room: room, Pages: slices.Clone(r.pages)}})
+		out = append(out, d.fresh(room, r, 0)...)
+		out = append(out, Action{ToPrefill, Event{
+			Kind: Reserved, Room: room, Pages: pages, Gen: r.gen,
+		}})
 	}
 	return out
 }
 
-func (d *Decode) alloc(room Room, n int) []int32 {
-	pages, ok := d.pool.Alloc(room, n)
-	if !ok {
-		broken("%d pages promised to room %d and only %d free", n, room, d.pool.Free())
-	}
-	return pages
-}
-
-// page lets a page in only where the room owns the page that it is for.
-func (d *Decode) page(e Event, r *answer) []Action {
-	if r.phase != reserved || e.Index < 0 || e.Index >= len(r.pages) || r.pages[e.Index] != e.To {
-		return nil
-	}
-	r.written[e.Index/64] |= 1 << (e.Index % 64)
-	return []Action{{Self, Event{Kind: Write, Room: e.Room, Index: e.Index, To: e.To}}}
-}
-
-// meta commits the handoff: it compares what was sent with what was reserved,
-// and the answer begins.
-func (d *Decode) meta(e Event, r *answer) []Action {
-	if r.phase != reserved {
-		return nil
-	}
-	if !d.cfg.Switches.StaleReserve && (e.Sent != r.tokens || !r.covered()) {
-		return d.refuse(e.Room, Refusal{Reason: Incomplete, Have: e.Sent, Limit: r.tokens})
-	}
-	r.phase, r.prompt = running, e.Prompt
-	if d.cfg.Switches.DecodeUsage {
-		r.prompt = r.tokens
-	}
-	return append([]Action{{ToPrefill, Event{Kind: Ack, Room: e.Room}}}, d.emit(e, r)...)
-}
-
-func (r *answer) covered() bool {
-	for i := range r.pages {
-		if r.written[i/64]&(1<<(i%64)) == 0 {
-			return false
+// fresh prepares the pages of a room from page first of its table on.
+func (d *Decode) fresh(room Room, r *answer, first int) []Action {
+	out := zero(d.on, room, r.pages[first:])
+	if d.on.Any(TagsAtReserve) {
+		for i := first; i < len(r.pages); i++ {
+			out = append(out, Action{Self, Event{Kind: Stamp, Room: room, Index: i, To: r.pages[i], Gen: r.gen}})
 		}
 	}
-	return true
+	return out
+}
+
+// grow gives a room the page for its next token. It was promised.
+func (d *Decode) grow(room Room, r *answer) []Action {
+	more, ok := d.pool.Grow(room, r.gen, 1)
+	if !ok {
+		broken("a page promised to room %d and none free", room)
+	}
+	r.pages = slices.Concat(r.pages, more)
+	d.promised--
+	return d.fresh(room, r, len(r.pages)-1)
+}
+
+// stepped takes what came of a step.
+func (d *Decode) stepped(e Event, r *answer) []Action {
+	if r.aborted {
+		return d.end(e.Room, false) // frees its pages a second time
+	}
+	return d.emit(e, r)
 }
 
 // emit takes the next token of an answer and either ends it or asks for one more.
 func (d *Decode) emit(e Event, r *answer) []Action {
-	if r.phase != running {
+	switch {
+	case r.phase != running:
 		return nil
-	}
-	if e.Stop {
+	case !d.holds(r):
+		return d.refuse(e.Room, Refusal{Reason: NotOwned})
+	case e.Stop:
 		return d.finish(e.Room, r, Stopped)
 	}
 	r.made++
@@ -207,42 +251,51 @@ func (d *Decode) emit(e Event, r *answer) []Action {
 	}
 	pos := r.tokens + r.made - 1
 	if pos/d.cfg.PageSize >= len(r.pages) {
-		more := d.alloc(e.Room, 1)
-		r.pages = append(r.pages, more...)
-		d.promised--
-		out = append(out, zero(d.cfg, e.Room, more)...)
+		out = append(out, d.grow(e.Room, r)...)
 	}
 	return append(out, Action{Self, Event{Kind: Step, Room: e.Room, Pos: pos, Token: e.Token}})
 }
 
 func (d *Decode) finish(room Room, r *answer, why Finish) []Action {
 	done := Event{Kind: Done, Room: room, Finish: why, Prompt: r.prompt, Made: r.made}
-	return append([]Action{{ToRouter, done}}, d.release(room, r)...)
+	return append([]Action{{ToRouter, done}}, d.end(room, true)...)
 }
 
 func (d *Decode) refuse(room Room, why Refusal) []Action {
 	out := []Action{{ToRouter, Event{Kind: Refused, Room: room, Refusal: why}}}
-	if r := d.rooms.get(room); r != nil {
-		return append(out, d.drop(room, r)...)
+	if d.rooms.get(room) != nil {
+		return append(out, d.end(room, true)...)
 	}
 	return append(out, Action{Self, Event{Kind: Forget, Room: room}})
 }
 
-// drop ends a room early. Pages on their way to it find that it owns none.
-func (d *Decode) drop(room Room, r *answer) []Action {
-	if r.phase == reserved {
-		d.failed++
+func (d *Decode) abort(room Room, r *answer) []Action {
+	if d.cfg.Switches.Has(DoubleOwner) && r.phase == running && !r.aborted {
+		r.aborted = true
+		d.promised -= r.total - len(r.pages)
+		r.total = len(r.pages)
+		d.pool.Release(room, r.pages)
+		return d.reserve()
 	}
-	return d.release(room, r)
+	return d.end(room, true)
 }
 
-// release lets go of all that a room holds and lets in whom that makes way for.
-func (d *Decode) release(room Room, r *answer) []Action {
-	if r.phase == reserved || r.phase == running {
+// end lets go of all that a room holds and lets in whom that makes way for. ask
+// says that prefill can be asked whether it still writes to the room's pages.
+func (d *Decode) end(room Room, ask bool) []Action {
+	var out []Action
+	r := d.rooms.get(room)
+	if r.phase == reserved || r.phase == verifying {
+		d.failed++
+	}
+	if r.phase == reserved && d.on.Any(QuiesceFirst) {
+		out = d.drain(room, r, ask)
+	}
+	if r.pages != nil {
 		d.promised -= r.total - len(r.pages)
 		d.pool.Release(room, r.pages)
 	}
 	d.queue = without(d.queue, room)
 	d.rooms.del(room)
-	return append([]Action{{Self, Event{Kind: Forget, Room: room}}}, d.reserve()...)
+	return append(append(out, Action{Self, Event{Kind: Forget, Room: room}}), d.reserve()...)
 }

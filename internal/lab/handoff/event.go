@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Room names one request inside the engine. Rooms are never used twice; 0 is none.
+// Room names one request inside the engine. Rooms are numbered by [Router.Mint]
+// and never used twice; 0 is none.
 type Room uint64
 
 // Role is a party of the handoff.
@@ -37,9 +38,10 @@ type Kind uint8
 const (
 	None Kind = iota
 
-	// From the client to the router.
+	// To the router, from the client and from its clock.
 	Open   // Tokens, MaxNew: a prompt arrives
 	Cancel // the client is gone
+	Expire // the request has taken too long
 
 	// From the router to the nodes.
 	Submit // Tokens, MaxNew: a request to serve
@@ -47,11 +49,12 @@ const (
 
 	// Between prefill and decode.
 	Hello    // Tokens: prefill has let the prompt in
-	Gone     // prefill has let go of a room that it said Hello for
-	Reserved // Pages: where the prompt's KV goes, in order
-	Page     // Index, From, To: page Index of the prompt, from a prefill page to a decode page
-	Meta     // Token, Stop, Sent, Prompt: all pages are sent
+	Reserved // Pages, Gen: where the prompt's KV goes, in order, and the lease to write there
+	Page     // Index, From, To, Gen: page Index of the prompt, from a prefill page to a decode page
+	Meta     // Token, Stop, Sent, Prompt, Gen, Summed: all pages are written
 	Ack      // the transfer has ended well
+	Quiesce  // Gen: write no more under this lease, and say when nothing is under way
+	Gone     // Gen: nothing is under way
 
 	// From the nodes through the router to the client.
 	Token   // Token
@@ -60,20 +63,31 @@ const (
 
 	// Work for the node itself.
 	Zero   // To: clear this page
+	Stamp  // Index, To, Gen: tag this page as the room's, whatever it holds
 	Run    // Tokens, Placeholder: compute the KV of the prompt
-	Halt   // stop computing and drop pages not yet sent
-	Write  // Index, To: store the page that came with the Page event
+	Halt   // stop computing and drop writes that have not begun
+	Write  // Index, To, Gen: store the page that came with the Page event
+	Verify // Tokens, Sent, Gen, Summed: compare tags and checksum, as far as they are on
 	Step   // Pos, Token: store the token at slot Pos and compute the next
 	Forget // nothing of the room is held here any more
 
 	// What came of the work.
-	Ran     // Token, Stop: the prompt's first answer token
-	Stepped // Token, Stop: the next one
+	Ran      // Token, Stop: the prompt's first answer token
+	Put      // Index, To, Gen, OK: the write of a Page is over; OK: it was done, not dropped
+	Verified // OK: all that was compared is the room's own
+	Stepped  // Token, Stop: the next one
+	Mismatch // a page that the next token would be read from is not the room's own
+
+	// Room is 0: what becomes of the other end of a link.
+	PeerLost // the other node is gone, nothing comes from it any more; Refusal, for the router: which
+	Reset    // it is there again, with nothing in its memory; Refusal likewise
 )
 
 var kindNames = [...]string{
-	"None", "Open", "Cancel", "Submit", "Abort", "Hello", "Gone", "Reserved", "Page", "Meta", "Ack",
-	"Token", "Done", "Refused", "Zero", "Run", "Halt", "Write", "Step", "Forget", "Ran", "Stepped",
+	"None", "Open", "Cancel", "Expire", "Submit", "Abort",
+	"Hello", "Reserved", "Page", "Meta", "Ack", "Quiesce", "Gone", "Token", "Done", "Refused",
+	"Zero", "Stamp", "Run", "Halt", "Write", "Verify", "Step", "Forget",
+	"Ran", "Put", "Verified", "Stepped", "Mismatch", "PeerLost", "Reset",
 }
 
 func (k Kind) String() string {
@@ -119,11 +133,14 @@ type Event struct {
 	// Page in the prefill pool, page in the decode pool.
 	From  int32   `json:"from,omitempty"`
 	To    int32   `json:"to,omitempty"`
-	Pages []int32 `json:"pages,omitempty"` // decode pages, owned by the receiver of the event
+	Pages []int32 `json:"pages,omitempty"` // decode pages; nobody changes them
+	Gen   uint64  `json:"gen,omitempty"`   // decode's lease of the room's pages
 
 	Token       byte    `json:"token,omitempty"`
 	Stop        bool    `json:"stop,omitempty"`        // Token ends the answer and is not part of it
 	Placeholder bool    `json:"placeholder,omitempty"` // the prompt to compute is the single token 0
+	Summed      bool    `json:"summed,omitempty"`      // a checksum comes with it
+	OK          bool    `json:"ok,omitempty"`
 	Finish      Finish  `json:"finish,omitempty"`
 	Refusal     Refusal `json:"refusal,omitzero"`
 }
@@ -145,7 +162,7 @@ func (e Event) String() string {
 	switch e.Kind {
 	case Page:
 		fmt.Fprintf(&b, " index=%d from=%d to=%d", e.Index, e.From, e.To)
-	case Write:
+	case Write, Stamp, Put:
 		fmt.Fprintf(&b, " index=%d to=%d", e.Index, e.To)
 	case Zero:
 		fmt.Fprintf(&b, " to=%d", e.To)
@@ -155,13 +172,19 @@ func (e Event) String() string {
 		fmt.Fprintf(&b, " token=%d", e.Token)
 	case Done:
 		fmt.Fprintf(&b, " finish=%v", e.Finish)
-	case Refused:
+	case Refused, PeerLost, Reset:
+		if e.Refusal.Reason == Served {
+			break
+		}
 		fmt.Fprintf(&b, " status=%d %q", e.Refusal.Status(), e.Refusal.Text())
+	}
+	if e.Gen != 0 {
+		fmt.Fprintf(&b, " gen=%d", e.Gen)
 	}
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}} {
+	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}, {"summed", e.Summed}, {"ok", e.OK}} {
 		if f.set {
 			b.WriteString(" " + f.name)
 		}

@@ -12,12 +12,12 @@ type Origin struct {
 	Index int
 }
 
-// Origins follows a trace of decode and knows who has written each page of its
-// pool last. It runs the machine over again, and looks only at what the trace
+// Origins follows a trace and knows who has written each page of decode's pool
+// last. It runs decode's machine over again, and looks only at what the trace
 // says: the engine itself keeps no such account.
 type Origins struct {
 	decode *Decode
-	size   int // tokens a page
+	cfg    Config
 	last   []Origin
 	// OnCommit is called when a room's answer begins, with its page table and
 	// whose bytes each page holds at that moment; index i of both is page i of
@@ -27,17 +27,20 @@ type Origins struct {
 
 // NewOrigins starts with an engine that nobody has used yet.
 func NewOrigins(cfg Config) *Origins {
-	return &Origins{decode: NewDecode(cfg), size: cfg.PageSize, last: make([]Origin, cfg.DecodePages)}
+	return &Origins{decode: NewDecode(cfg), cfg: cfg, last: make([]Origin, cfg.DecodePages)}
 }
 
 // Step takes the next record. It reports false if the machine would not have
 // acted as the record says.
 func (o *Origins) Step(r Record) bool {
+	if r.In != nil && r.By == ToPrefill && r.In.Kind == Put && r.In.OK && o.cfg.OneSided {
+		o.last[r.In.To] = Origin{r.In.Room, r.In.Index}
+	}
 	if r.By != ToDecode || r.In == nil {
 		return true
 	}
 	var prompt []int32
-	if r.In.Kind == Meta {
+	if r.In.Kind == Meta || r.In.Kind == Verified {
 		prompt = slices.Clone(o.decode.Table(r.In.Room)) // the answer may grow it in the same step
 	}
 	out := o.decode.Step(*r.In)
@@ -56,7 +59,7 @@ func (o *Origins) Step(r Record) bool {
 		case Write:
 			o.last[a.Event.To] = Origin{a.Room, a.Index}
 		case Step:
-			index := a.Pos / o.size
+			index := a.Pos / o.cfg.PageSize
 			o.last[o.decode.Table(a.Room)[index]] = Origin{a.Room, index}
 		case Zero:
 			o.last[a.Event.To] = Origin{}

@@ -32,18 +32,31 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf("unknown free-list policy %q: use lifo, fifo or sort", s)
 }
 
-// Pool hands out the pages of one node. Every page is free or owned by exactly
-// one room; a page keeps its contents when it changes hands.
+// Draining is the owner of a page that nobody may use: its room has ended, and a
+// write for that room may still be under way.
+const Draining = ^Room(0)
+
+// Pool hands out the pages of one node. Every page is free, owned by exactly one
+// room, or draining; a page keeps its contents when it changes hands.
 type Pool struct {
 	policy Policy
-	owner  []Room  // by page; 0 is free
+	pages  []page
 	front  []int32 // free pages; LIFO takes from the end, the others from the start
 	apart  []int32 // free pages that Sort has not merged yet
+	leases uint64  // how often pages have been reserved
+	used   int     // pages with an owner
+	// careless, with fault DoubleOwner, takes back what its giver does not own.
+	careless bool
+}
+
+type page struct {
+	owner Room   // 0 is free
+	gen   uint64 // lease that it was given out under last
 }
 
 // NewPool returns a pool of free pages 0, 1, ... that are first handed out in that order.
 func NewPool(pages int, policy Policy) Pool {
-	p := Pool{policy: policy, owner: make([]Room, pages), front: make([]int32, pages)}
+	p := Pool{policy: policy, pages: make([]page, pages), front: make([]int32, pages)}
 	for i := range p.front {
 		p.front[i] = int32(i)
 	}
@@ -54,20 +67,33 @@ func NewPool(pages int, policy Policy) Pool {
 }
 
 // Pages is how many pages the pool has.
-func (p *Pool) Pages() int { return len(p.owner) }
+func (p *Pool) Pages() int { return len(p.pages) }
 
-// Free is how many pages nobody owns.
+// Free is how many pages nobody owns and anybody may have.
 func (p *Pool) Free() int { return len(p.front) + len(p.apart) }
 
-// Used is how many pages are owned.
-func (p *Pool) Used() int { return p.Pages() - p.Free() }
+// Used is how many pages are owned or draining.
+func (p *Pool) Used() int { return p.used }
 
-// Owner is the room that owns a page, 0 for none.
-func (p *Pool) Owner(page int32) Room { return p.owner[page] }
+// Owner is the room that owns a page, 0 for none, or Draining.
+func (p *Pool) Owner(page int32) Room { return p.pages[page].owner }
 
-// Alloc gives n pages to room, or none and false when fewer are free.
+// Gen is the lease that a page was given out under last, 0 for never.
+func (p *Pool) Gen(page int32) uint64 { return p.pages[page].gen }
+
+// Alloc gives n pages to room under a new lease, or none and false when fewer
+// are free.
 func (p *Pool) Alloc(room Room, n int) ([]int32, bool) {
-	if room == 0 || n < 0 {
+	if n > p.Free() {
+		return nil, false
+	}
+	p.leases++
+	return p.Grow(room, p.leases, n)
+}
+
+// Grow gives n pages more to a room under a lease that it has.
+func (p *Pool) Grow(room Room, gen uint64, n int) ([]int32, bool) {
+	if room == 0 || room == Draining || n < 0 {
 		broken("%d pages asked for by room %d", n, room)
 	}
 	if n > p.Free() {
@@ -77,11 +103,14 @@ func (p *Pool) Alloc(room Room, n int) ([]int32, bool) {
 		p.merge()
 	}
 	pages := p.take(n)
-	for _, page := range pages {
-		if p.owner[page] != 0 {
-			broken("page %d is on the free list and owned by room %d", page, p.owner[page])
+	for _, i := range pages {
+		switch owner := p.pages[i].owner; {
+		case owner == 0:
+			p.used++
+		case !p.careless:
+			broken("page %d is on the free list and owned by room %d", i, owner)
 		}
-		p.owner[page] = room
+		p.pages[i] = page{room, gen}
 	}
 	return pages, true
 }
@@ -105,13 +134,25 @@ func (p *Pool) merge() {
 	slices.Sort(p.front)
 }
 
-// Release gives pages of room back. Their contents stay.
-func (p *Pool) Release(room Room, pages []int32) {
-	for _, page := range pages {
-		if p.owner[page] != room || room == 0 {
-			broken("page %d is freed by room %d and owned by room %d", page, room, p.owner[page])
+// Drain takes pages from a room without making them free.
+func (p *Pool) Drain(room Room, pages []int32) {
+	for _, i := range pages {
+		p.leave(room, i)
+		if p.pages[i].owner == 0 {
+			p.used++
 		}
-		p.owner[page] = 0
+		p.pages[i].owner = Draining
+	}
+}
+
+// Release makes pages of room, or of Draining, free. Their contents stay.
+func (p *Pool) Release(room Room, pages []int32) {
+	for _, i := range pages {
+		p.leave(room, i)
+		if p.pages[i].owner != 0 {
+			p.used--
+		}
+		p.pages[i].owner = 0
 	}
 	switch p.policy {
 	case LIFO:
@@ -125,7 +166,16 @@ func (p *Pool) Release(room Room, pages []int32) {
 	}
 }
 
+// leave checks that a page is its giver's.
+func (p *Pool) leave(room Room, i int32) {
+	if owner := p.pages[i].owner; (owner != room || room == 0) && !p.careless {
+		broken("page %d is freed by room %d and owned by room %d", i, room, owner)
+	}
+}
+
 // Clone returns an independent copy.
 func (p *Pool) Clone() Pool {
-	return Pool{p.policy, slices.Clone(p.owner), slices.Clone(p.front), slices.Clone(p.apart)}
+	c := *p
+	c.pages, c.front, c.apart = slices.Clone(p.pages), slices.Clone(p.front), slices.Clone(p.apart)
+	return c
 }

@@ -5,11 +5,13 @@ import "slices"
 // Prefill is the machine of the node that computes prompts. It runs one prompt
 // at a time, first come first served.
 type Prefill struct {
-	cfg   Config
-	pool  Pool
-	rooms rooms[prompt]
-	queue []Room // has decode's pages, waits for its turn
-	busy  Room   // is being computed
+	cfg      Config
+	on       Defences
+	pool     Pool
+	rooms    rooms[prompt]
+	queue    []Room     // has decode's pages, waits for its turn
+	busy     Room       // is being computed
+	stopping []stopping // let go of, with writes still under way
 }
 
 // prompt is a request as prefill knows it.
@@ -18,8 +20,14 @@ type prompt struct {
 	tokens      int
 	placeholder bool
 	pending     Refusal // why it ought to be refused
-	local       []int32 // pages it is computed in, owned while running and sent
-	remote      []int32 // decode's pages for it, from Reserved on
+	lease       lease   // decode's pages for it, from Reserved on
+	local       []int32 // pages it is computed in
+	source      uint64  // this node's own lease of them
+	owned       bool    // they are still the room's
+	writes      int     // pages whose write is not over
+	torn        bool    // a page was not written as it was computed
+	token       byte    // first token of the answer
+	stop        bool    // it ends the answer
 }
 
 type phase uint8
@@ -29,13 +37,15 @@ const (
 	greeted                // Hello said (prefill), or heard without Submit (decode)
 	queued                 // waits for pages or its turn
 	running                // is computed (prefill) or answered (decode)
-	sent                   // prefill: all pages are on their way
+	sending                // prefill: pages are being written
+	sent                   // prefill: all pages are written
 	reserved               // decode: pages are reserved and being filled
+	verifying              // decode: pages are filled and being compared
 )
 
 // NewPrefill returns a prefill with all its pages free.
 func NewPrefill(cfg Config) *Prefill {
-	return &Prefill{cfg: cfg, pool: NewPool(cfg.PrefillPages, cfg.Policy)}
+	return &Prefill{cfg: cfg, on: cfg.Switches.On(), pool: NewPool(cfg.PrefillPages, cfg.Policy)}
 }
 
 // Pool is the node's pool, to look at.
@@ -60,11 +70,28 @@ func (p *Prefill) Table(room Room) []int32 {
 	return nil
 }
 
+// Lease is decode's lease of the pages for a room, to look at; 0 for none.
+func (p *Prefill) Lease(room Room) uint64 {
+	if r := p.rooms.get(room); r != nil {
+		return r.lease.gen
+	}
+	return 0
+}
+
 // Step takes one event. Events of rooms that are not held here are late and
 // mean nothing.
 func (p *Prefill) Step(e Event) []Action {
-	if e.Kind == Submit {
+	switch e.Kind {
+	case Submit:
 		return p.submit(e)
+	case Put:
+		return p.put(e)
+	case Quiesce:
+		return p.quiesce(e)
+	case PeerLost:
+		return p.peerLost()
+	case Reset:
+		return nil // everything of the old decode went when it was lost
 	}
 	r := p.rooms.get(e.Room)
 	if r == nil {
@@ -78,7 +105,7 @@ func (p *Prefill) Step(e Event) []Action {
 	case Ack:
 		return p.ack(e.Room, r)
 	case Abort:
-		return p.abort(e.Room, r)
+		return p.drop(e.Room, r)
 	}
 	broken("prefill cannot take %v", e.Kind)
 	return nil
@@ -90,7 +117,7 @@ func (p *Prefill) submit(e Event) []Action {
 		broken("room %d is submitted to prefill twice", e.Room)
 	}
 	r := p.check(e.Tokens)
-	if r.pending.Reason != Served && p.cfg.Switches.honoursPending() {
+	if r.pending.Reason != Served && p.on.Any(Retire) {
 		return []Action{
 			{ToRouter, Event{Kind: Refused, Room: e.Room, Refusal: r.pending}},
 			{Self, Event{Kind: Forget, Room: e.Room}},
@@ -118,12 +145,12 @@ func (p *Prefill) reserved(e Event, r *prompt) []Action {
 	if r.phase != greeted {
 		return nil
 	}
-	need := p.cfg.pages(r.tokens)
-	if len(e.Pages) != need && !p.cfg.Switches.StaleReserve || len(e.Pages) < need {
+	need, stale := p.cfg.pages(r.tokens), p.cfg.Switches.Has(StaleReserve)
+	if len(e.Pages) != need && !stale || len(e.Pages) < need {
 		why := Refusal{Reason: Disagreement, Have: r.tokens, Limit: len(e.Pages) * p.cfg.PageSize}
-		return append([]Action{{ToRouter, Event{Kind: Refused, Room: e.Room, Refusal: why}}}, p.drop(e.Room, r)...)
+		return p.refuse(e.Room, r, why)
 	}
-	r.phase, r.remote = queued, slices.Clone(e.Pages)
+	r.phase, r.lease = queued, lease{e.Gen, e.Pages}
 	p.queue = append(p.queue, e.Room)
 	return p.schedule()
 }
@@ -142,57 +169,63 @@ func (p *Prefill) schedule() []Action {
 		return nil
 	}
 	p.queue = p.queue[1:]
-	p.busy, r.phase, r.local = room, running, local
+	p.busy, r.phase = room, running
+	r.local, r.source, r.owned = local, p.pool.leases, true
 	run := Event{Kind: Run, Room: room, Tokens: r.tokens, Placeholder: r.placeholder}
-	return append(zero(p.cfg, room, local), Action{Self, run})
+	return append(zero(p.on, room, local), Action{Self, run})
 }
 
-// ran sends what has been computed: as many pages as this side's prompt has.
+// ran has what has been computed written to decode's pages.
 func (p *Prefill) ran(e Event, r *prompt) []Action {
 	if r.phase != running {
 		return nil
 	}
-	p.busy, r.phase = 0, sent
-	out := make([]Action, 0, len(r.local)+1)
-	for i, page := range r.local {
-		out = append(out, Action{ToDecode, Event{Kind: Page, Room: e.Room, Index: i, From: page, To: r.remote[i]}})
-	}
-	out = append(out, Action{ToDecode, Event{
-		Kind: Meta, Room: e.Room, Token: e.Token, Stop: e.Stop, Sent: r.tokens, Prompt: r.tokens,
-	}})
-	return append(out, p.schedule()...)
+	p.busy, r.token, r.stop = 0, e.Token, e.Stop
+	return append(p.write(e.Room, r), p.schedule()...)
 }
 
 func (p *Prefill) ack(room Room, r *prompt) []Action {
 	if r.phase != sent {
 		return nil
 	}
-	p.pool.Release(room, r.local)
+	p.free(room, r)
 	p.rooms.del(room)
 	return append([]Action{{Self, Event{Kind: Forget, Room: room}}}, p.schedule()...)
 }
 
-func (p *Prefill) abort(room Room, r *prompt) []Action { return p.drop(room, r) }
+// free lets go of the pages that a room still owns.
+func (p *Prefill) free(room Room, r *prompt) {
+	if r.owned {
+		p.pool.Release(room, r.local)
+		r.owned = false
+	}
+}
 
-// drop lets go of a room at any point of its life and tells decode, which has
-// heard of it.
+func (p *Prefill) refuse(room Room, r *prompt, why Refusal) []Action {
+	return append([]Action{{ToRouter, Event{Kind: Refused, Room: room, Refusal: why}}}, p.drop(room, r)...)
+}
+
+// drop lets go of a room at any point of its life.
 func (p *Prefill) drop(room Room, r *prompt) []Action {
 	var out []Action
-	if r.phase == running || r.phase == sent {
+	if r.phase == running || r.phase == sending {
 		out = append(out, Action{Self, Event{Kind: Halt, Room: room}})
-		p.pool.Release(room, r.local)
+	}
+	if r.phase == sending {
+		p.stop(room, r)
+	} else {
+		p.free(room, r)
 	}
 	if p.busy == room {
 		p.busy = 0
 	}
 	p.queue = without(p.queue, room)
 	p.rooms.del(room)
-	out = append(out, Action{ToDecode, Event{Kind: Gone, Room: room}}, Action{Self, Event{Kind: Forget, Room: room}})
-	return append(out, p.schedule()...)
+	return append(append(out, Action{Self, Event{Kind: Forget, Room: room}}), p.schedule()...)
 }
 
-func zero(cfg Config, room Room, pages []int32) []Action {
-	if !cfg.Switches.ZeroOnAlloc {
+func zero(on Defences, room Room, pages []int32) []Action {
+	if !on.Any(ZeroOnAlloc) {
 		return nil
 	}
 	out := make([]Action, len(pages))

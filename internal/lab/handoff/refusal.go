@@ -17,7 +17,11 @@ const (
 	PrefillGone
 	DecodeGone
 	Closing
-	Empty // Have, Extra: no prompt, or no answer asked for
+	Empty       // Have, Extra: no prompt, or no answer asked for
+	Expired     // it has taken too long
+	Overwritten // prefill's pages have changed hands while they were sent
+	Unverified  // what has been written for it is not what was sent for it
+	NotOwned    // a page of its table is not its own any more
 )
 
 // Refusal is why a request is not served, with the numbers that belong to it, in tokens.
@@ -27,10 +31,10 @@ type Refusal struct {
 }
 
 // Valid reports whether the reason is one of the known ones.
-func (r Refusal) Valid() bool { return r.Reason <= Empty }
+func (r Refusal) Valid() bool { return r.Reason <= NotOwned }
 
 // Status is the HTTP status that the client gets: 400 if the request was at
-// fault, 500 if the engine was, 503 if it is about to end.
+// fault, 500 if the engine was, 503 if it is about to end, 504 if it took too long.
 func (r Refusal) Status() int {
 	switch r.Reason {
 	case Served:
@@ -39,6 +43,8 @@ func (r Refusal) Status() int {
 		return 400
 	case Closing:
 		return 503
+	case Expired:
+		return 504
 	}
 	return 500
 }
@@ -50,6 +56,8 @@ func (r Refusal) Type() string {
 		return "BadRequestError"
 	case 503:
 		return "ServiceUnavailableError"
+	case 504:
+		return "TimeoutError"
 	}
 	return "InternalServerError"
 }
@@ -79,6 +87,14 @@ func (r Refusal) Text() string {
 		return "engine is shutting down"
 	case Empty:
 		return fmt.Sprintf("A prompt of %d tokens for an answer of %d: both must be at least 1.", r.Have, r.Extra)
+	case Expired:
+		return "The request took too long."
+	case Overwritten:
+		return "KV transfer refused: pages were overwritten while they were sent."
+	case Unverified:
+		return "KV transfer refused: a page is not this request's."
+	case NotOwned:
+		return "A KV page is not this request's any more."
 	}
 	return ""
 }

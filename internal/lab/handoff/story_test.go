@@ -10,9 +10,13 @@ import (
 
 // TestStories replays the stories in testdata. Verbs:
 //
-//	engine page=4 prefill=4 decode=8 context=32 policy=lifo on=(stale_reserve, retire) : a new engine, pools in pages
+//	engine page=4 prefill=4 decode=8 context=32 policy=lifo onesided on=(stale_reserve, retire) without=(coverage) : a new engine, pools in pages
 //	open room=1 tokens=7 max=3           : a client sends a prompt
 //	cancel room=1                        : the client goes away
+//	expire room=1                        : the router's clock gives it up
+//	crash node=prefill, restart node=prefill
+//	lose link=prefill>decode             : the next message there is lost; repeat comes again at the end, overtake from=2 comes first
+//	land write=1                         : the second of the writes that have begun ends
 //	run [until=Meta]                     : until nothing is left to do, or until that event comes next; Run and Step are work
 //	pages                                : who owns each page and who wrote each of its slots
 //	reads                                : what has been read that its reader did not write
@@ -43,6 +47,24 @@ func act(t *testing.T, w *world, d *datadriven.TestData) string {
 	case "cancel":
 		d.ScanArgs(t, "room", &room)
 		w.cancel(Room(room))
+	case "expire":
+		d.ScanArgs(t, "room", &room)
+		w.expire(Room(room))
+	case "crash", "restart":
+		do := map[string]func(Role) bool{"crash": w.crash, "restart": w.restart}[d.Cmd]
+		if !do(role(t, d)) {
+			t.Fatalf("%s: cannot", d.Pos)
+		}
+	case "lose", "repeat", "overtake":
+		if !meddle(t, w, d) {
+			t.Fatalf("%s: there is no such message", d.Pos)
+		}
+	case "land":
+		var write int
+		d.ScanArgs(t, "write", &write)
+		if !w.land(write) {
+			t.Fatalf("%s: there is no such write", d.Pos)
+		}
 	case "run":
 		until := None
 		if d.HasArg("until") {
@@ -69,6 +91,35 @@ func act(t *testing.T, w *world, d *datadriven.TestData) string {
 		return "nothing to do"
 	}
 	return strings.Join(w.log, "\n")
+}
+
+func role(t *testing.T, d *datadriven.TestData) (r Role) {
+	var name string
+	d.ScanArgs(t, "node", &name)
+	if err := r.UnmarshalText([]byte(name)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func meddle(t *testing.T, w *world, d *datadriven.TestData) bool {
+	var name string
+	d.ScanArgs(t, "link", &name)
+	for _, i := range between {
+		if fmt.Sprintf("%v>%v", linkOrder[i].from, linkOrder[i].to) != name {
+			continue
+		}
+		switch d.Cmd {
+		case "lose":
+			return w.lose(i)
+		case "repeat":
+			return w.repeat(i)
+		}
+		var from int
+		d.ScanArgs(t, "from", &from)
+		return w.overtake(i, from)
+	}
+	return false
 }
 
 func kindNamed(t *testing.T, name string) Kind {
@@ -100,9 +151,15 @@ func storyConfig(t *testing.T, d *datadriven.TestData) Config {
 			}
 		case "truncate":
 			c.AutoTruncate = true
+		case "onesided":
+			c.OneSided = true
 		case "on":
 			for _, name := range arg.Vals {
 				switchOn(t, &c.Switches, name)
+			}
+		case "without":
+			if err := c.Switches.Without.UnmarshalText([]byte(strings.Join(arg.Vals, ","))); err != nil {
+				t.Fatal(err)
 			}
 		default:
 			t.Fatalf("unknown argument %q", arg.Key)
@@ -115,12 +172,14 @@ func storyConfig(t *testing.T, d *datadriven.TestData) Config {
 }
 
 func switchOn(t *testing.T, s *Switches, name string) {
-	p, ok := map[string]*bool{
-		"stale_reserve": &s.StaleReserve, "decode_usage": &s.DecodeUsage,
-		"retire": &s.Retire, "zero_on_alloc": &s.ZeroOnAlloc,
-	}[name]
-	if !ok {
-		t.Fatal(fmt.Errorf("unknown switch %q", name))
+	var f Faults
+	if f.UnmarshalText([]byte(name)) == nil {
+		s.Faults |= f
+		return
 	}
-	*p = true
+	var on Defences
+	if err := on.UnmarshalText([]byte(name)); err != nil {
+		t.Fatal(err)
+	}
+	s.Defences |= on
 }

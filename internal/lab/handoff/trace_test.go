@@ -40,7 +40,7 @@ func TestBadTraceNamesTheLine(t *testing.T) {
 
 // The pages of a request that decode never got are those of whoever had them before.
 func TestOriginsOfTheIncident(t *testing.T) {
-	cfg := Config{Context: 64, PageSize: 4, PrefillPages: 4, DecodePages: 8, Policy: LIFO, Switches: Switches{StaleReserve: true}}
+	cfg := Config{Context: 64, PageSize: 4, PrefillPages: 4, DecodePages: 8, Policy: LIFO, Switches: Switches{Faults: StaleReserve}}
 	d := NewDecode(cfg)
 	o := NewOrigins(cfg)
 	got := map[Room][]Origin{}

@@ -69,7 +69,8 @@ func anyConfig(t *rapid.T) Config {
 		Policy:       Policy(rapid.IntRange(0, 2).Draw(t, "policy")),
 		Context:      rapid.IntRange(8, 40).Draw(t, "context"),
 		AutoTruncate: rapid.Bool().Draw(t, "truncate"),
-		Switches:     Switches{ZeroOnAlloc: rapid.Bool().Draw(t, "zero"), Retire: rapid.Bool().Draw(t, "retire")},
+		OneSided:     rapid.Bool().Draw(t, "onesided"),
+		Switches:     Switches{Defences: Defences(rapid.Uint16().Draw(t, "defences")) & (1<<len(defenceNames) - 1)},
 	}
 	least := (8 + c.PageSize - 1) / c.PageSize
 	c.PrefillPages = rapid.IntRange(least, least+8).Draw(t, "prefill")
@@ -113,7 +114,7 @@ func served(t *rapid.T, w *world) {
 func TestFaultyMachinesKeepTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyConfig(t)
-		c.Switches.StaleReserve, c.Switches.Retire = true, false
+		c.Switches = Switches{Faults: StaleReserve}
 		w := newWorld(c)
 		walk(w, rapidChooser(t), rapid.IntRange(0, 300).Draw(t, "steps"))
 		rest(t, w)
@@ -140,13 +141,13 @@ func walks(sw Switches) (stale, alien int) {
 }
 
 func TestFaultLeaksAndDefencesHold(t *testing.T) {
-	if stale, alien := walks(Switches{StaleReserve: true}); stale < 100 || alien < 100 {
+	if stale, alien := walks(Switches{Faults: StaleReserve}); stale < 100 || alien < 100 {
 		t.Errorf("of 200 walks with the fault %d read something stale and %d something foreign", stale, alien)
 	}
-	if stale, _ := walks(Switches{StaleReserve: true, Retire: true}); stale != 0 {
+	if stale, _ := walks(Switches{Faults: StaleReserve, Defences: Retire}); stale != 0 {
 		t.Errorf("with retire %d walks read something stale", stale)
 	}
-	if stale, alien := walks(Switches{StaleReserve: true, ZeroOnAlloc: true}); stale < 100 || alien != 0 {
+	if stale, alien := walks(Switches{Faults: StaleReserve, Defences: ZeroOnAlloc}); stale < 100 || alien != 0 {
 		t.Errorf("with zero_on_alloc %d walks read something stale and %d something foreign", stale, alien)
 	}
 }
@@ -181,7 +182,10 @@ func TestDecodeTakesOnlyWhatItReserved(t *testing.T) {
 			t.Errorf("%v: %v", e, got)
 		}
 	}
-	got := d.Step(Event{Kind: Meta, Room: 1, Sent: 7, Prompt: 7})
+	if got := d.Step(Event{Kind: Page, Room: 1, Index: 0, To: 0, Gen: 2}); got != nil {
+		t.Errorf("a page under another lease: %v", got)
+	}
+	got := d.Step(Event{Kind: Meta, Room: 1, Sent: 7, Prompt: 7, Gen: 1})
 	if len(got) == 0 || got[0].Refusal != (Refusal{Reason: Incomplete, Have: 7, Limit: 7}) {
 		t.Errorf("metadata without pages: %v", got)
 	}
@@ -200,7 +204,7 @@ func TestLengthsMustAgree(t *testing.T) {
 	}
 	p := NewPrefill(cfg)
 	p.Step(Event{Kind: Submit, Room: 1, Tokens: 7})
-	got = p.Step(Event{Kind: Reserved, Room: 1, Pages: []int32{3}})
+	got = p.Step(Event{Kind: Reserved, Room: 1, Pages: []int32{3}, Gen: 1})
 	if len(got) == 0 || got[0].Refusal.Reason != Disagreement {
 		t.Errorf("prefill: %v", got)
 	}

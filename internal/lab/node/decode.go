@@ -73,6 +73,8 @@ func (d *decode) do(a handoff.Action) {
 		d.cache.Zero(a.Event.To)
 	case handoff.Write:
 		copy(d.cache.Page(a.Event.To), d.page)
+	case handoff.Verify:
+		d.step(handoff.Event{Kind: handoff.Verified, Room: a.Room, OK: true})
 	case handoff.Step:
 		d.steps = append(d.steps, a.Event)
 	case handoff.Forget:

@@ -50,6 +50,9 @@ const (
 
 	flagStop        = 1
 	flagPlaceholder = 2
+	flagSummed      = 4
+	flagOK          = 8
+	flags           = flagStop | flagPlaceholder | flagSummed | flagOK
 
 	headRoom  = 256 // bytes, more than the fixed fields of any event take
 	maxNumber = math.MaxInt32
@@ -85,14 +88,15 @@ func appendStats(b []byte, s *Stats) []byte {
 
 func appendEvent(b []byte, f *Frame) []byte {
 	e := &f.Event
-	var flags byte
-	for i, set := range [...]bool{e.Stop, e.Placeholder} {
-		if set {
-			flags |= 1 << i
+	var set byte
+	for i, on := range [...]bool{e.Stop, e.Placeholder, e.Summed, e.OK} {
+		if on {
+			set |= 1 << i
 		}
 	}
-	b = append(b, byte(e.Kind), flags, e.Token, byte(e.Finish), byte(e.Refusal.Reason))
+	b = append(b, byte(e.Kind), set, e.Token, byte(e.Finish), byte(e.Refusal.Reason))
 	b = binary.AppendUvarint(b, uint64(e.Room))
+	b = binary.AppendUvarint(b, e.Gen)
 	for _, v := range [...]int{
 		e.Tokens, e.MaxNew, e.Sent, e.Prompt, e.Made, e.Pos, e.Index, int(e.From), int(e.To),
 		e.Refusal.Have, e.Refusal.Extra, e.Refusal.Limit, len(e.Pages),
@@ -185,11 +189,12 @@ func (r *reader) stats() *Stats {
 func (r *reader) event(s Shape) (f Frame) {
 	e := &f.Event
 	e.Kind = handoff.Kind(r.byte())
-	flags := r.byte()
-	e.Stop, e.Placeholder = flags&flagStop != 0, flags&flagPlaceholder != 0
+	set := r.byte()
+	e.Stop, e.Placeholder = set&flagStop != 0, set&flagPlaceholder != 0
+	e.Summed, e.OK = set&flagSummed != 0, set&flagOK != 0
 	e.Token, e.Finish = r.byte(), handoff.Finish(r.byte())
 	e.Refusal.Reason = handoff.Reason(r.byte())
-	e.Room = handoff.Room(r.uvarint(math.MaxUint64))
+	e.Room, e.Gen = handoff.Room(r.uvarint(math.MaxUint64)), r.uvarint(math.MaxUint64)
 	for _, p := range [...]*int{&e.Tokens, &e.MaxNew, &e.Sent, &e.Prompt, &e.Made, &e.Pos, &e.Index} {
 		*p = r.int()
 	}
@@ -199,7 +204,7 @@ func (r *reader) event(s Shape) (f Frame) {
 	if e.Kind == handoff.Submit {
 		f.Sampling = Sampling{math.Float64frombits(r.uint64()), r.uint64()}
 	}
-	if r.err == nil && (!e.Kind.Valid() || flags > flagStop|flagPlaceholder || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
+	if r.err == nil && (!e.Kind.Valid() || set > flags || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
 		r.fail("event %v of room %d has a field that is not known", e.Kind, e.Room)
 	}
 	return f

@@ -51,7 +51,7 @@ func TestHandshakeRefusesWhatDoesNotFit(t *testing.T) {
 		"bytes a page is 32 here and 48 at decode": peer(func(g *Greeting) { g.Shape.PageBytes = 48 }),
 		"context is 100 here and 200 at decode":    peer(func(g *Greeting) { g.Shape.Context = 200 }),
 		"pages is 50 here and 7 at decode":         peer(func(g *Greeting) { g.Shape.Pages = 7 }),
-		"version is 1 here and 9 at the other end": peer(func(g *Greeting) { g.version = 9 }),
+		"version is 2 here and 9 at the other end": peer(func(g *Greeting) { g.version = 9 }),
 		"both ends are router":                     peer(func(g *Greeting) { g.Role = handoff.ToRouter }),
 		"says it is client":                        peer(func(g *Greeting) { g.Role = handoff.ToClient }),
 	} {

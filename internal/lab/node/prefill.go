@@ -37,6 +37,7 @@ type prefill struct {
 	prompts map[handoff.Room]prompt
 	job     job
 	unsent  []handoff.Action // for decode, in order
+	over    []handoff.Event  // what became of writes, for the machine
 }
 
 type prompt struct {
@@ -57,6 +58,7 @@ func (p *prefill) take(f *Frame) {
 		p.prompts[f.Event.Room] = prompt{f.Data, f.Sampling}
 	}
 	p.step(f.Event)
+	p.settle()
 }
 
 func (p *prefill) step(e handoff.Event) {
@@ -71,6 +73,22 @@ func (p *prefill) step(e handoff.Event) {
 		default:
 			p.do(a)
 		}
+	}
+}
+
+// settle tells the machine of the writes that are over.
+func (p *prefill) settle() {
+	for len(p.over) > 0 {
+		e := p.over[0]
+		p.over = p.over[1:]
+		p.step(e)
+	}
+}
+
+// put is what becomes of a page's write.
+func put(page handoff.Event, done bool) handoff.Event {
+	return handoff.Event{
+		Kind: handoff.Put, Room: page.Room, Index: page.Index, To: page.To, Gen: page.Gen, OK: done,
 	}
 }
 
@@ -89,7 +107,11 @@ func (p *prefill) do(a handoff.Action) {
 			p.job = job{}
 		}
 		p.unsent = slices.DeleteFunc(p.unsent, func(u handoff.Action) bool {
-			return u.Room == a.Room && (u.Kind == handoff.Page || u.Kind == handoff.Meta)
+			if u.Room != a.Room || u.Kind != handoff.Page {
+				return false
+			}
+			p.over = append(p.over, put(u.Event, false))
+			return true
 		})
 	case handoff.Forget:
 		delete(p.prompts, a.Room)
@@ -125,20 +147,20 @@ func (p *prefill) first() {
 func (p *prefill) ready() bool { return len(p.unsent) > 0 && !p.lost }
 
 func (p *prefill) send() {
-	sent := 0
-	for _, a := range p.unsent {
-		f := Frame{Event: a.Event}
-		if a.Kind == handoff.Page {
-			f.Data = p.cache.Page(a.From)
-			if !p.lost && !p.peer.SendPage(&f) {
-				break
-			}
-		} else {
+	for len(p.unsent) > 0 {
+		f := Frame{Event: p.unsent[0].Event}
+		if f.Event.Kind != handoff.Page {
 			p.peer.Send(&f)
+		} else {
+			f.Data = p.cache.Page(f.Event.From)
+			if !p.lost && !p.peer.SendPage(&f) {
+				return
+			}
+			p.over = append(p.over, put(f.Event, true))
 		}
-		sent++
+		p.unsent = p.unsent[1:]
+		p.settle() // the last page's end sends the metadata
 	}
-	p.unsent = slices.Delete(p.unsent, 0, sent)
 }
 
 func (p *prefill) stats() Stats {
