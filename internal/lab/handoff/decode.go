@@ -137,13 +137,15 @@ func (d *Decode) submit(e Event) []Action {
 		why := Refusal{Reason: OverInput, Have: e.Tokens, Limit: limit}
 		return d.refuse(e.Room, why)
 	}
+	var out []Action
 	r := d.rooms.put(e.Room)
-	if r.tokens != 0 {
-		broken("room %d is submitted to decode twice", e.Room)
+	if r.tokens != 0 { // the id of a request that the router has ended by mistake
+		out = d.end(e.Room, true)
+		r = d.rooms.put(e.Room)
 	}
 	r.tokens, r.maxNew = e.Tokens, d.cfg.answer(e.Tokens, e.MaxNew)
 	r.total = d.cfg.pages(r.tokens + r.maxNew - 1)
-	return d.meet(e.Room, r)
+	return append(out, d.meet(e.Room, r)...)
 }
 
 // hello takes what prefill says of a prompt that it has let in. Rooms are

@@ -24,6 +24,10 @@ type world struct {
 	ppages []mem    // what each page of prefill's pool holds
 	dpages []mem
 	sums   map[Room][]mem   // prefill's checksums: the pages themselves
+	names  map[Room]Room    // number of the request that a room stands for; the same unless ids are used again
+	pnames map[Room]Room    // likewise, as the nodes know it
+	dnames map[Room]Room
+	opens  Room // requests opened
 	down   map[Role]bool    // processes that are dead
 	news   map[Role][]Event // what their peers have not been told yet
 
@@ -60,6 +64,7 @@ type write struct {
 
 type message struct {
 	Event
+	name Room  // of Submit: which request it is
 	data mem   // of Page: the page as it was when it was sent
 	sum  []mem // of Meta: the checksum
 }
@@ -76,6 +81,7 @@ func newWorld(cfg Config) *world {
 	w := &world{
 		cfg: cfg, on: cfg.Switches.On(), router: NewRouter(cfg), prefill: NewPrefill(cfg), decode: NewDecode(cfg),
 		opened: map[Room]bool{}, ended: map[Room]Event{}, sums: map[Room][]mem{},
+		names: map[Room]Room{}, pnames: map[Room]Room{}, dnames: map[Room]Room{},
 		down: map[Role]bool{}, news: map[Role][]Event{},
 		ppages: memory(cfg, cfg.PrefillPages), dpages: memory(cfg, cfg.DecodePages),
 	}
@@ -95,7 +101,8 @@ func (w *world) open(client Room, tokens, maxNew int) {
 	if !ok {
 		return // another request of that name is under way
 	}
-	w.opened[room] = true
+	w.opens++
+	w.opened[room], w.names[room] = true, w.opens
 	delete(w.ended, room)
 	w.handle(ToClient, ToRouter, message{Event: Event{Kind: Open, Room: room, Tokens: tokens, MaxNew: maxNew}})
 }
@@ -123,8 +130,14 @@ func (w *world) handle(from, to Role, m message) {
 	case ToRouter:
 		actions = w.router.Step(m.Event)
 	case ToPrefill:
+		if m.Kind == Submit {
+			w.pnames[m.Room] = m.name
+		}
 		actions = w.prefill.Step(m.Event)
 	case ToDecode:
+		if m.Kind == Submit {
+			w.dnames[m.Room] = m.name
+		}
 		actions = w.decode.Step(m.Event)
 	}
 	if w.logs {
@@ -143,7 +156,7 @@ func (w *world) handle(from, to Role, m message) {
 		case to == ToPrefill && a.To == ToDecode:
 			w.outbox = append(w.outbox, a)
 		default:
-			w.push(to, a.To, message{Event: a.Event})
+			w.push(to, a.To, message{Event: a.Event, name: w.names[a.Room]})
 		}
 	}
 	for _, m := range then {
@@ -164,6 +177,10 @@ func (w *world) client(e Event) {
 	if e.Kind == Token {
 		if _, over := w.ended[e.Room]; over {
 			panic(fmt.Sprintf("token for room %d after its end", e.Room))
+		}
+		if own := w.names[e.Room]; e.Token != byte(own) {
+			w.stale = append(w.stale, fmt.Sprintf("request %d is answered with a token of request %d", own, e.Token))
+			w.alien++
 		}
 		return
 	}
@@ -317,13 +334,13 @@ func (w *world) compute(stop bool) bool {
 	table := w.prefill.Table(job.Room)
 	w.sums[job.Room] = nil
 	for s := range job.Tokens {
-		w.ppages[table[s/w.cfg.PageSize]].slots[s%w.cfg.PageSize] = job.Room
+		w.ppages[table[s/w.cfg.PageSize]].slots[s%w.cfg.PageSize] = w.pnames[job.Room]
 	}
 	for i, page := range table {
 		w.ppages[page].tag = tag{job.Room, i, w.prefill.Lease(job.Room)}
 		w.sums[job.Room] = append(w.sums[job.Room], w.ppages[page].clone())
 	}
-	w.handle(Self, ToPrefill, message{Event: Event{Kind: Ran, Room: job.Room, Token: byte(job.Room), Stop: stop}})
+	w.handle(Self, ToPrefill, message{Event: Event{Kind: Ran, Room: job.Room, Token: byte(w.pnames[job.Room]), Stop: stop}})
 	return true
 }
 
@@ -343,12 +360,12 @@ func (w *world) step(stop bool) bool {
 		w.handle(Self, ToDecode, message{Event: Event{Kind: Mismatch, Room: s.Room}})
 		return true
 	}
-	w.dpages[table[at]].slots[slot] = s.Room
+	w.dpages[table[at]].slots[slot] = w.dnames[s.Room]
 	if slot == 0 && w.on.Any(TagsByWriter) {
 		w.dpages[table[at]].tag = tag{s.Room, at, w.decode.Lease(s.Room)}
 	}
 	w.read(s, table)
-	w.handle(Self, ToDecode, message{Event: Event{Kind: Stepped, Room: s.Room, Token: byte(s.Room), Stop: stop}})
+	w.handle(Self, ToDecode, message{Event: Event{Kind: Stepped, Room: s.Room, Token: byte(w.dnames[s.Room]), Stop: stop}})
 	return true
 }
 
@@ -357,10 +374,11 @@ func (w *world) read(s Event, table []int32) {
 	for slot := range s.Pos {
 		page := table[slot/w.cfg.PageSize]
 		writer := w.dpages[page].slots[slot%w.cfg.PageSize]
-		if writer == s.Room {
+		if writer == w.dnames[s.Room] {
 			continue
 		}
-		w.stale = append(w.stale, fmt.Sprintf("room %d reads slot %d of page %d, written by room %d", s.Room, slot, page, writer))
+		w.stale = append(w.stale, fmt.Sprintf("room %d reads slot %d of page %d, written by room %d",
+			w.dnames[s.Room], slot, page, writer))
 		if writer != 0 {
 			w.alien++
 		}
