@@ -1,0 +1,71 @@
+package explore
+
+import (
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+)
+
+// power is which node processes run. A node that crashes is started again; it
+// remembers nothing. One is down at a time.
+type power struct {
+	down slot // 0: both run
+}
+
+func (p *power) append(b []byte) []byte { return append(b, byte(p.down)) }
+
+func (p *power) choices(*Model) []free {
+	if p.down != 0 {
+		return []free{{op: op{kind: opRestart, a: uint8(p.down)}}}
+	}
+	var all []free
+	for _, node := range []slot{slotPrefill, slotDecode} {
+		// What it had sent last arrives, or is lost with its connections.
+		all = append(all, free{op: op{kind: opCrash, a: uint8(node)}, cost: oneCrash},
+			free{op: op{kind: opCrash, a: uint8(node), msg: msg{req: 1}}, cost: oneCrash})
+	}
+	return all
+}
+
+func (p *power) do(_ *Model, o op) outcome {
+	node := slot(o.a)
+	lost := handoff.Event{Kind: handoff.PeerLost, Refusal: handoff.Refusal{Reason: handoff.PrefillGone}}
+	toNode, fromNode, toPeer, fromPeer := slotToPrefill, slotFromPrefill, slotPD, slotDP
+	if node == slotDecode {
+		lost.Refusal.Reason = handoff.DecodeGone
+		toNode, fromNode, toPeer, fromPeer = slotToDecode, slotFromDecode, slotDP, slotPD
+	}
+	there := lost
+	there.Kind = handoff.Reset
+	peer := func(e handoff.Event) msg { e.Refusal = handoff.Refusal{}; return msg{ev: e} }
+	if o.kind == opRestart {
+		out := outcome{next: &power{}}
+		if node == slotPrefill {
+			out.effects = append(out.effects, then{slotWrites, op{kind: opDown}})
+		}
+		out.effects = append(out.effects,
+			then{node, op{kind: opRestart}},
+			then{fromNode, op{kind: opPush, msg: msg{ev: there}}},
+			then{toPeer, op{kind: opPush, msg: peer(there)}})
+		return out
+	}
+	out := outcome{next: &power{node}, effects: []then{
+		{node, op{kind: opCrash}},
+		{toNode, op{kind: opDown}},
+		{fromNode, op{kind: opCut, a: o.msg.req, msg: msg{ev: lost}}},
+		{fromPeer, op{kind: opDown}},
+		{toPeer, op{kind: opCut, a: o.msg.req, msg: peer(lost)}},
+	}}
+	if node == slotPrefill {
+		return withThen(out, then{slotWrites, op{kind: opOrphan}}, then{slotSource, op{kind: opWipe}})
+	}
+	return withThen(out, then{slotWrites, op{kind: opVoid}}, then{slotPages, op{kind: opWipe}})
+}
+
+func withThen(o outcome, more ...then) outcome {
+	o.effects = slices.Concat(o.effects, more)
+	return o
+}
+
+func (p *power) check(*Model) []Violation { return nil }
+func (p *power) rest(*Model) rest         { return 0 }
