@@ -148,7 +148,10 @@ type Event struct {
 // String shows the fields that are not zero.
 func (e Event) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v room=%d", e.Kind, e.Room)
+	b.WriteString(e.Kind.String())
+	if e.Room != 0 {
+		fmt.Fprintf(&b, " room=%d", e.Room)
+	}
 	for _, f := range []struct {
 		name  string
 		value int

@@ -17,6 +17,8 @@ import (
 //	crash node=prefill, restart node=prefill
 //	lose link=prefill>decode             : the next message there is lost; repeat comes again at the end, overtake from=2 comes first
 //	land write=1                         : the second of the writes that have begun ends
+//	send                                 : prefill's next message, or write, is on its way
+//	slow writes=1                        : run leaves the first of the writes that have begun alone
 //	run [until=Meta]                     : until nothing is left to do, or until that event comes next; Run and Step are work
 //	pages                                : who owns each page and who wrote each of its slots
 //	reads                                : what has been read that its reader did not write
@@ -65,6 +67,12 @@ func act(t *testing.T, w *world, d *datadriven.TestData) string {
 		if !w.land(write) {
 			t.Fatalf("%s: there is no such write", d.Pos)
 		}
+	case "send":
+		if !w.send() {
+			t.Fatalf("%s: prefill has nothing to send", d.Pos)
+		}
+	case "slow":
+		d.ScanArgs(t, "writes", &w.slow)
 	case "run":
 		until := None
 		if d.HasArg("until") {

@@ -16,18 +16,20 @@ type world struct {
 	decode  *Decode
 
 	links  [len(linkOrder)][]message
-	outbox []Action // of prefill, for decode: not on the link, or not begun to be written, yet
-	flying []write  // one-sided writes that have begun
-	job    *Event   // prefill's forward pass under way
-	steps  []Event  // decode's
-	work   message  // what the event being handled carries
-	ppages []mem    // what each page of prefill's pool holds
+	outbox []Action                              // of prefill, for decode: not on the link, or not begun to be written, yet
+	flying []write                               // one-sided writes that have begun
+	slow   int                                   // how many of them, from the first, once leaves alone
+	job    *Event                                // prefill's forward pass under way
+	steps  []Event                               // decode's
+	before func(to Role, e Event) func([]Action) // called before a machine's step; what it returns after it
+	work   message                               // what the event being handled carries
+	ppages []mem                                 // what each page of prefill's pool holds
 	dpages []mem
-	sums   map[Room][]mem   // prefill's checksums: the pages themselves
-	names  map[Room]Room    // number of the request that a room stands for; the same unless ids are used again
-	pnames map[Room]Room    // likewise, as the nodes know it
+	sums   map[Room][]mem // prefill's checksums: the pages themselves
+	names  map[Room]Room  // number of the request that a room stands for; the same unless ids are used again
+	pnames map[Room]Room  // likewise, as the nodes know it
 	dnames map[Room]Room
-	opens  Room // requests opened
+	opens  Room             // requests opened
 	down   map[Role]bool    // processes that are dead
 	news   map[Role][]Event // what their peers have not been told yet
 
@@ -126,6 +128,10 @@ func (w *world) handle(from, to Role, m message) {
 	w.logf("%v <- %v %v", to, from, m.Event)
 	w.work = m
 	var actions []Action
+	var after func([]Action)
+	if w.before != nil {
+		after = w.before(to, m.Event)
+	}
 	switch to {
 	case ToRouter:
 		actions = w.router.Step(m.Event)
@@ -139,6 +145,9 @@ func (w *world) handle(from, to Role, m message) {
 			w.dnames[m.Room] = m.name
 		}
 		actions = w.decode.Step(m.Event)
+	}
+	if after != nil {
+		after(actions)
 	}
 	if w.logs {
 		w.trace = append(w.trace, Record{By: to, In: &m.Event, Out: actions})
@@ -501,7 +510,7 @@ func (w *world) once() bool {
 		}
 	}
 	return w.tell(ToRouter) || w.tell(ToPrefill) || w.tell(ToDecode) ||
-		w.send() || w.land(0) || w.compute(false) || w.step(false)
+		w.send() || w.land(w.slow) || w.compute(false) || w.step(false)
 }
 
 // nextIs reports whether the next thing to be done is the delivery of a kind.
@@ -519,7 +528,7 @@ func (w *world) nextIs(kind Kind) bool {
 	switch {
 	case len(w.outbox) > 0:
 		return w.cfg.OneSided && w.outbox[0].Kind == Page && kind == Page
-	case len(w.flying) > 0:
+	case len(w.flying) > w.slow:
 		return kind == Put
 	case w.job != nil:
 		return kind == Run
