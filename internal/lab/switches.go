@@ -14,16 +14,21 @@ type Switch struct {
 	Modes   []string // the first is the default; none if there is only one way
 	Does    string   // one sentence
 	Reports []string // public reports of it
+	// OneSided says that a fault shows only where writes are one-sided.
+	OneSided bool
 
 	apply func(mode string, s *handoff.Switches)
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
 // an ordering; none of them copies text.
-var Faults = []Switch{staleReserve}
+var Faults = []Switch{staleReserve, lateWrite, staleSource, doubleOwner, idReuse}
 
-// Defences are measures against them, one file each.
-var Defences = []Switch{retire, zeroOnAlloc}
+// Defences are measures against them, one file each. Without a fault most of
+// them are on; with one, only those that are named and the cures of the others.
+var Defences = []Switch{
+	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
+}
 
 // ParseFault finds the fault that "name" or "name:mode" means.
 func ParseFault(spec string) (func(*handoff.Switches), error) { return parse("fault", Faults, spec) }

@@ -36,7 +36,9 @@ func TestSwitchesAreDescribed(t *testing.T) {
 
 func TestSwitchesSwitch(t *testing.T) {
 	for spec, want := range map[string]handoff.Switches{
-		"stale_reserve":               {Faults: handoff.StaleReserve},
+		"stale_reserve": {Faults: handoff.StaleReserve},
+		"late_write":    {Faults: handoff.LateWrite}, "stale_source": {Faults: handoff.StaleSource},
+		"double_owner": {Faults: handoff.DoubleOwner}, "id_reuse": {Faults: handoff.IDReuse},
 		"stale_reserve:prefill_usage": {Faults: handoff.StaleReserve},
 		"stale_reserve:decode_usage":  {Faults: handoff.StaleReserve | handoff.DecodeUsage},
 	} {
@@ -50,6 +52,11 @@ func TestSwitchesSwitch(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]handoff.Switches{
+		"coverage": {Defences: handoff.Coverage}, "quiesce": {Defences: handoff.QuiesceFirst},
+		"generations": {Defences: handoff.Generations}, "unique_ids": {Defences: handoff.UniqueIDs},
+		"tags": {Defences: handoff.TagsByWriter}, "tags:at_reserve": {Defences: handoff.TagsAtReserve},
+		"checksum": {Defences: handoff.ChecksumReceiver}, "checksum:sender": {Defences: handoff.ChecksumSender},
+		"checksum_absent": {Defences: handoff.AbsentRefused}, "checksum_absent:skip": {Defences: handoff.AbsentSkipped},
 		"retire": {Defences: handoff.Retire}, "zero_on_alloc": {Defences: handoff.ZeroOnAlloc},
 	} {
 		var got handoff.Switches

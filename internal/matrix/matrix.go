@@ -56,10 +56,13 @@ func Probes() []Probe {
 	return out
 }
 
-// Faults lists every fault of the lab in every mode, and the engine without one.
+// Faults lists every fault of the lab that trials can show in every mode, and the engine without one.
 func Faults() []string {
 	out := []string{NoFault}
 	for _, f := range lab.Faults {
+		if f.OneSided {
+			continue // trials run within one process, where pages are messages
+		}
 		if len(f.Modes) == 0 {
 			out = append(out, f.Name)
 		}
