@@ -50,8 +50,9 @@ type Result struct {
 	Doubt int `json:"doubt_log2"`
 	// Complete says that all that can happen has been seen.
 	Complete bool `json:"complete"`
-	// Liveness says why each run without more faults ends, or that it need not.
-	Liveness       string          `json:"liveness,omitempty"`
+	// Endless says why a run without more faults might not end, which I5 relies
+	// on; empty if all do, or if not all has been seen.
+	Endless        string          `json:"endless,omitempty"`
 	Counterexample *Counterexample `json:"counterexample,omitempty"`
 }
 
@@ -74,6 +75,9 @@ func Explore(ctx context.Context, setup Setup, o Options) (Result, error) {
 	}
 	if r.Seconds > 0 {
 		r.PerSecond = float64(r.States) / r.Seconds
+	}
+	if complete {
+		r.Endless = s.runsEnd()
 	}
 	if s.found != nil {
 		path, atEnd := s.path(s.found.at), s.found.via == endVia

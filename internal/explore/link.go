@@ -50,6 +50,9 @@ func (l *link) do(_ *Model, o op) outcome {
 		out := outcome{next: &next, effects: []then{{l.to, op{kind: opStep, a: uint8(l.from), msg: m}}}}
 		if m.ev.Kind == handoff.Reset { // from here on what the receiver says is heard
 			out.effects = append(out.effects, then{back(l.self), op{kind: opUp}})
+			if l.self == slotDP {
+				out.effects = append(out.effects, then{slotWrites, op{kind: opUp}})
+			}
 		}
 		return out
 	case opLose:

@@ -18,6 +18,8 @@ type Setup struct {
 	Unordered bool `json:"unordered,omitempty"`
 	// Torn says that a one-sided write has a moment at which half of it is done.
 	Torn bool `json:"torn,omitempty"`
+	// Small says that exploring it takes about a second at most.
+	Small bool `json:"-"`
 }
 
 // Shape is what some requests have in common.

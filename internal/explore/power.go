@@ -39,9 +39,9 @@ func (p *power) do(_ *Model, o op) outcome {
 	there.Kind = handoff.Reset
 	peer := func(e handoff.Event) msg { e.Refusal = handoff.Refusal{}; return msg{ev: e} }
 	if o.kind == opRestart {
-		out := outcome{next: &power{}}
+		out := outcome{next: &power{}, effects: []then{{toPeer, op{kind: opUp}}}}
 		if node == slotPrefill {
-			out.effects = append(out.effects, then{slotWrites, op{kind: opDown}})
+			out = withThen(out, then{slotWrites, op{kind: opDown}}, then{slotWrites, op{kind: opUp}})
 		}
 		out.effects = append(out.effects,
 			then{node, op{kind: opRestart}},

@@ -46,7 +46,7 @@ func (m *Model) replay(path []uint16, atEnd bool) Counterexample {
 		for _, p := range world {
 			all |= p.rest(m)
 		}
-		c.Broken = m.atEnd(all, left)
+		c.Broken = m.atLull(all, left)
 	}
 	c.Broken = slices.DeleteFunc(c.Broken, func(v Violation) bool { return !m.checked[v.Invariant] })
 	slices.SortStableFunc(c.Broken, func(a, b Violation) int { return int(a.Invariant) - int(b.Invariant) })

@@ -243,17 +243,16 @@ func (w *worker) expand(s *state, id uint32, out *candidates) {
 	if !ok || bound {
 		return
 	}
-	bound, ok = w.choose(s, id, true, out)
-	if !ok || bound {
-		return
-	}
-	w.ends++
 	var all rest
 	for slot, part := range s.parts {
 		all |= w.memo.store.info(slotOf(slot), part).rest
 	}
-	if m := w.memo.store.model; all != 0 && m.counts(m.atEnd(all, s.budget)) {
+	if m := w.memo.store.model; all != 0 && m.counts(m.atLull(all, s.budget)) {
 		out.found = &finding{at: id, via: endVia}
+		return
+	}
+	if bound, _ = w.choose(s, id, true, out); !bound {
+		w.ends++
 	}
 }
 

@@ -6,25 +6,90 @@ import (
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 )
 
-func engine(pageSize, prefill, decode, context int) handoff.Config {
-	return handoff.Config{PageSize: pageSize, PrefillPages: prefill, DecodePages: decode, Context: context, OneSided: true}
+// oneSided is an engine whose prefill writes into decode's memory; with
+// messages it sends pages instead.
+func oneSided(pageSize, prefill, decode, context int) handoff.Config {
+	c := messages(pageSize, prefill, decode, context)
+	c.OneSided = true
+	return c
 }
 
-// Small are setups that are explored in about a second: for tests, and for
-// finding what a fault or a mutant breaks.
-var Small = []Setup{
+func messages(pageSize, prefill, decode, context int) handoff.Config {
+	return handoff.Config{PageSize: pageSize, PrefillPages: prefill, DecodePages: decode, Context: context}
+}
+
+var (
+	twoOfFour   = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	threeOfFour = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	threeOfTwo  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 2, MaxNew: 2, Count: 1, ID: 1}}
+	// The last prompt is too long for prefill's pool and short enough for decode's.
+	oneTooLong = []Shape{
+		{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1},
+		{Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1},
+		{Tenant: "b", Tokens: 13, MaxNew: 3, Count: 1, ID: 2},
+	}
+)
+
+// Setups are explored by kvcanary verify model. The first of them are small:
+// each takes about a second at most.
+var Setups = []Setup{
 	{
-		Name: "pair", About: "two tenants, one request each, and a client that may go away",
-		Engine: engine(4, 4, 4, 16),
-		Shapes: []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1}},
-		Bounds: Bounds{Cancels: 1}, Torn: true,
+		Name: "pair", About: "one request each of two tenants, one-sided writes in two halves, one client that goes away",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 1}, Torn: true, Small: true,
+	}, {
+		Name: "pair-messages", About: "the same with pages as messages, which may be reordered, and one lost or repeated",
+		Engine: messages(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true, Small: true,
+	}, {
+		Name: "pair-lossy", About: "one request each of two tenants, one-sided writes, one message lost or repeated, one time limit",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Expiries: 1, Total: 1}, Unordered: true, Small: true,
+	}, {
+		Name: "pair-crash", About: "one request each of two tenants, one-sided writes, one crash of a node",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Crashes: 1}, Small: true,
+	}, {
+		Name: "too-long", About: "three requests of two tenants, one of them too long for prefill, one-sided writes",
+		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Small: true,
+	}, {
+		Name: "too-long-abort", About: "the same, with one client that goes away",
+		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Bounds: Bounds{Cancels: 1},
+	}, {
+		Name: "churn", About: "three requests of two tenants, 6 pages of 4 tokens, one-sided writes, one client that goes away",
+		Engine: oneSided(4, 4, 6, 24), Shapes: threeOfFour, Bounds: Bounds{Cancels: 1},
+	}, {
+		Name: "churn-small-pages", About: "three requests of two tenants, 6 pages of 2 tokens, one-sided writes, one client that goes away",
+		Engine: oneSided(2, 5, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
+	}, {
+		Name: "churn-messages", About: "the same with pages as messages in order",
+		Engine: messages(2, 5, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
+	}, {
+		Name: "crash", About: "three requests of two tenants, 6 pages of 4 tokens, one-sided writes, one crash of a node",
+		Engine: oneSided(4, 4, 6, 24), Shapes: threeOfFour, Bounds: Bounds{Crashes: 1},
+	}, {
+		Name: "lossy", About: "one request each of two tenants, one-sided writes, one message lost, one repeated, one client that goes away",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 1, Losses: 1, Copies: 1}, Unordered: true,
+	}, {
+		Name: "everything", About: "one request each of two tenants, one-sided writes in two halves, any two of: a client that goes away, a time limit, a message lost, one repeated, a crash",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour,
+		Bounds: Bounds{Cancels: 1, Expiries: 1, Losses: 1, Copies: 1, Crashes: 1, Total: 2}, Unordered: true, Torn: true,
 	},
 }
 
 // Find returns the setup of a name.
 func Find(name string) (Setup, bool) {
-	if i := slices.IndexFunc(Small, func(s Setup) bool { return s.Name == name }); i >= 0 {
-		return Small[i], true
+	if i := slices.IndexFunc(Setups, func(s Setup) bool { return s.Name == name }); i >= 0 {
+		return Setups[i], true
 	}
 	return Setup{}, false
+}
+
+// SetupsFor are the setups that show faults: small ones, three requests of
+// which one is too long, with a client that goes away.
+func SetupsFor(handoff.Faults) []Setup {
+	s, _ := Find("too-long-abort")
+	return []Setup{s}
+}
+
+// With returns the setup with an engine that has these switches.
+func (s Setup) With(sw handoff.Switches) Setup {
+	s.Engine.Switches = sw
+	return s
 }

@@ -13,7 +13,10 @@ import (
 // the other kind is read when it is sent and becomes a message.
 type writes struct {
 	oneSided bool
-	all      []write // sorted if one-sided, else in the order in which they started
+	// astray says that prefill still writes to the memory of a decode that has
+	// crashed: it has not heard of the new one.
+	astray bool
+	all    []write // sorted if one-sided, else in the order in which they started
 }
 
 type write struct {
@@ -37,7 +40,7 @@ func (w write) append(b []byte) []byte {
 }
 
 func (ws *writes) append(b []byte) []byte {
-	b = append(b, byte(len(ws.all)))
+	b = append(b, bit(ws.astray), byte(len(ws.all)))
 	for _, w := range ws.all {
 		b = w.append(b)
 	}
@@ -71,7 +74,7 @@ func (ws *writes) choices(m *Model) []free {
 }
 
 func (ws *writes) do(_ *Model, o op) outcome {
-	next := &writes{ws.oneSided, slices.Clone(ws.all)}
+	next := &writes{ws.oneSided, ws.astray, slices.Clone(ws.all)}
 	out := outcome{next: next}
 	w := &write{}
 	if o.kind == opTear || o.kind == opLand || o.kind == opPut || o.kind == opDrop || o.kind == opSend {
@@ -79,7 +82,7 @@ func (ws *writes) do(_ *Model, o op) outcome {
 	}
 	switch o.kind {
 	case opStart:
-		next.all = append(next.all, write{msg: o.msg})
+		next.all = append(next.all, write{msg: o.msg, void: ws.astray})
 	case opHalt:
 		next.each(func(w *write) { w.halted = w.halted || w.msg.ev.Room == o.msg.ev.Room })
 	case opOrphan:
@@ -88,7 +91,10 @@ func (ws *writes) do(_ *Model, o op) outcome {
 	case opDown: // torn down: nothing lands any more
 		next.all = slices.DeleteFunc(next.all, func(w write) bool { return w.orphan })
 	case opVoid:
+		next.astray = ws.oneSided
 		next.each(func(w *write) { w.void = ws.oneSided })
+	case opUp:
+		next.astray = false
 	case opTear:
 		w.stage = half
 		out.effects = w.fetch(opTear)
