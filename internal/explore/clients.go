@@ -128,8 +128,13 @@ func (f *front) tell(e handoff.Event) []Violation {
 	c := &f.clients[req-1]
 	switch e.Kind {
 	case handoff.Token:
-		if e.Token != req {
-			return []Violation{violated(I6, "the client of request %d is sent a token of request %d", req, e.Token)}
+		switch from := e.Token & ofRequest; {
+		case from != req:
+			return []Violation{violated(I6, "the client of request %d is sent a token of request %d", req, from)}
+		case e.Token&mixed != 0:
+			return []Violation{violated(I6, "the client of request %d is sent a token that was computed from what is another's", req)}
+		case e.Token&spoilt != 0:
+			return []Violation{violated(Spoilt, "the client of request %d is sent a token that was computed from pages not written for it", req)}
 		}
 	case handoff.Done:
 		c.state = answered

@@ -80,9 +80,6 @@ func (d *decodeNode) look(o op) outcome {
 	d.work = slices.Delete(d.work, int(o.a), int(o.a)+1)
 	req := holder(d.held, e.Room).req
 	out := outcome{next: d}
-	if e.Kind == handoff.Step && e.Token != req {
-		out.broken = append(out.broken, violated(I6, "an answer to request %d goes on from a token of request %d", req, e.Token))
-	}
 	e.Pages, e.Gen = slices.Clone(d.m.Table(e.Room)), d.m.Lease(e.Room)
 	k := opCheck
 	if o.kind == opRead {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-var columns = []party{client_, router_, prefill_, decode_, pages_}
+var parties = []party{client_, router_, prefill_, decode_, pages_}
 
-func column(name string) int {
-	for i, c := range columns {
+func place(name string) int {
+	for i, c := range parties {
 		if string(c) == name {
 			return i
 		}
@@ -25,7 +25,7 @@ const columnWidth = 12
 func (c Counterexample) Diagram() string {
 	var b strings.Builder
 	b.WriteString("     ")
-	for _, name := range columns {
+	for _, name := range parties {
 		fmt.Fprintf(&b, "%-*s", columnWidth, name)
 	}
 	b.WriteString("\n")
@@ -39,8 +39,8 @@ func (c Counterexample) Diagram() string {
 }
 
 func (a Arrow) line() string {
-	row := []byte(strings.Repeat("|"+strings.Repeat(" ", columnWidth-1), len(columns)-1) + "|")
-	from, to := column(a.From)*columnWidth, column(a.To)*columnWidth
+	row := []byte(strings.Repeat("|"+strings.Repeat(" ", columnWidth-1), len(parties)-1) + "|")
+	from, to := place(a.From)*columnWidth, place(a.To)*columnWidth
 	switch {
 	case from == to:
 		row[from] = '*'
@@ -79,7 +79,7 @@ func (c Counterexample) SVG() string {
 		svgWidth, height, svgWidth, height)
 	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
 	bottom := svgTop + svgRow*len(c.Steps)
-	for i, name := range columns {
+	for i, name := range parties {
 		x := svgLeft + i*svgColumn
 		fmt.Fprintf(&b, `<text x="%d" y="24" text-anchor="middle" font-weight="bold">%s</text>`+"\n", x, name)
 		fmt.Fprintf(&b, `<line x1="%d" y1="34" x2="%d" y2="%d" stroke="#bbb"/>`+"\n", x, x, bottom)
@@ -95,7 +95,7 @@ func (c Counterexample) SVG() string {
 }
 
 func (a Arrow) draw(b *strings.Builder, n, y int) {
-	from, to := svgLeft+column(a.From)*svgColumn, svgLeft+column(a.To)*svgColumn
+	from, to := svgLeft+place(a.From)*svgColumn, svgLeft+place(a.To)*svgColumn
 	text(b, 8, y+4, "#777", fmt.Sprint(n))
 	text(b, svgText, y+4, "#222", a.Label)
 	if from == to {

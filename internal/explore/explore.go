@@ -22,6 +22,7 @@ type Options struct {
 	Workers int         // goroutines; 0 for one
 	Limit   int         // states to stop at; 0 for none
 	Only    []Invariant // what to look at; none: I0 to I8
+	Survey  bool        // go on after something is broken, and find a shortest way to break each of Only
 	Now     func() time.Time
 	// Progress, if set, is called often.
 	Progress func(Progress)
@@ -54,6 +55,8 @@ type Result struct {
 	// on; empty if all do, or if not all has been seen.
 	Endless        string          `json:"endless,omitempty"`
 	Counterexample *Counterexample `json:"counterexample,omitempty"`
+	// Survey has a shortest way to break each of the invariants that can be broken.
+	Survey map[Invariant]Counterexample `json:"survey,omitempty"`
 }
 
 // Explore explores a setup until everything has been seen, an invariant is
@@ -67,7 +70,7 @@ func Explore(ctx context.Context, setup Setup, o Options) (Result, error) {
 		o.Now = time.Now
 	}
 	s := newSearch(ctx, m, max(1, o.Workers), o.Now)
-	s.limit, s.progress = o.Limit, o.Progress
+	s.limit, s.survey, s.progress = o.Limit, o.Survey, o.Progress
 	complete := s.run()
 	r := Result{
 		Setup: setup.Name, States: s.states, Transitions: s.transitions, Depth: s.depth, Ends: s.ends,
@@ -79,13 +82,28 @@ func Explore(ctx context.Context, setup Setup, o Options) (Result, error) {
 	if complete {
 		r.Endless = s.runsEnd()
 	}
-	if s.found != nil {
-		path, atEnd := s.path(s.found.at), s.found.via == endVia
-		if !atEnd {
-			path = append(path, s.found.via)
+	for i := range invariants {
+		if s.found.set&(1<<i) == 0 {
+			continue
 		}
-		c := m.replay(path, atEnd)
-		r.Counterexample = &c
+		c := s.counterexample(s.found.by[i])
+		if r.Counterexample == nil {
+			r.Counterexample = &c
+		}
+		if o.Survey {
+			if r.Survey == nil {
+				r.Survey = map[Invariant]Counterexample{}
+			}
+			r.Survey[i] = c
+		}
 	}
 	return r, nil
+}
+
+func (s *search) counterexample(f finding) Counterexample {
+	path, atEnd := s.path(f.at), f.via == endVia
+	if !atEnd {
+		path = append(path, f.via)
+	}
+	return s.model.replay(path, atEnd)
 }

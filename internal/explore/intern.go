@@ -36,7 +36,7 @@ type info struct {
 	part    part
 	digest  digest
 	choices []choice
-	bad     bool // it breaks an invariant by itself
+	bad     set // what it breaks by itself
 	rest    rest
 }
 
@@ -65,7 +65,7 @@ func (s *store) part(slot slot, p part) partID {
 		return id
 	}
 	id := partID(len(t.byDigest))
-	in := info{part: p, digest: h, bad: s.model.counts(p.check(s.model)), rest: p.rest(s.model)}
+	in := info{part: p, digest: h, bad: s.model.checked.of(p.check(s.model)), rest: p.rest(s.model)}
 	for _, c := range p.choices(s.model) {
 		in.choices = append(in.choices, choice{op: s.op(c.op), cost: c.cost, lull: c.lull})
 	}

@@ -25,7 +25,7 @@ const (
 	// The rest are no invariants: asking for them finds out whether something
 	// can happen at all.
 
-	Foreign // a part of I1: of other requests' pages only
+	Spoilt  // an answer comes from pages that nobody has written for it
 	Noticed // a check of the transfer or of the pages finds something
 
 	invariants
@@ -39,11 +39,11 @@ var Invariants = [invariants]string{
 	I3:    "no page has two owners",
 	I4:    "every page is free, owned or draining: none is lost, none is free twice",
 	I5:    "each request ends in an answer or an error: by itself, or, if a message was lost or a node crashed, by its time limit",
-	I6:    "no answer mixes two requests",
+	I6:    "no answer mixes two requests: no client is sent a token of, or computed from pages of, another one",
 	I7:    "a write lands only in a page that is leased to its room and generation",
 	I8:    "at the end of everything no page is owned, and none drains unless a message was lost or a node crashed",
 
-	Foreign: "no step reads a page that another request has written",
+	Spoilt:  "no client is sent a token that was computed from a page that was not written whole for it",
 	Noticed: "no check of the transfer or of the pages has anything to find",
 }
 
@@ -51,12 +51,24 @@ func (i Invariant) String() string {
 	switch i {
 	case Books:
 		return "I0"
-	case Foreign:
-		return "foreign"
+	case Spoilt:
+		return "spoilt"
 	case Noticed:
 		return "noticed"
 	}
 	return fmt.Sprintf("I%d", uint8(i))
+}
+
+// set is a set of invariants.
+type set uint16
+
+// of are those in the set that are violated.
+func (s set) of(all []Violation) set {
+	var out set
+	for _, v := range all {
+		out |= 1 << v.Invariant
+	}
+	return out & s
 }
 
 // Violation is an invariant that does not hold, in words.

@@ -14,7 +14,7 @@ type result struct {
 	next   partID
 	first  uint32 // effects
 	n      uint16
-	bad    bool   // it breaks an invariant
+	bad    set    // what it breaks
 	change digest // of the fingerprint
 }
 
@@ -40,7 +40,7 @@ func (m *memo) make(slot slot, id partID, op opID) result {
 	next := m.store.part(slot, out.next)
 	after := m.store.info(slot, next)
 	r := result{next: next, first: uint32(len(m.effects)), change: after.digest.minus(before.digest)}
-	r.bad = after.bad || m.store.model.counts(out.broken)
+	r.bad = after.bad | m.store.model.checked.of(out.broken)
 	for _, e := range out.effects {
 		m.effects = append(m.effects, effect{slot: e.slot, op: m.store.op(e.op)})
 	}

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
@@ -67,10 +66,10 @@ func (m *memory) do(world *Model, o op) outcome {
 		to := &next.cells[e.To]
 		old := to.tag
 		*to = o.msg.cell
-		if o.kind == opHalf {
-			to.n = 0
+		if o.kind == opHalf { // a writer takes the tag away first and sets its own last
+			to.n, to.tag = 0, tag{}
 		}
-		if o.kind == opHalf || !world.on.Any(handoff.TagsByWriter) {
+		if !world.on.Any(handoff.TagsByWriter) {
 			to.tag = old
 		}
 	case opCheck:
@@ -136,7 +135,7 @@ func (m *Model) verify(cells []cell, e handoff.Event, req uint8) bool {
 // it: first the ownership check, if it is on, then the reading itself.
 func (m *Model) read(next *memory, e handoff.Event, req uint8) outcome {
 	out := outcome{next: next}
-	answer := msg{ev: handoff.Event{Kind: handoff.Stepped, Room: e.Room, Token: req}}
+	answer := msg{ev: handoff.Event{Kind: handoff.Stepped, Room: e.Room, Token: goesOn(e.Token, req)}}
 	for i := range (e.Pos + m.size - 1) / m.size {
 		c := next.cells[e.Pages[i]]
 		if m.on.Any(handoff.TagsAtReserve|handoff.TagsByWriter) && !c.tag.is(e.Room, e.Gen, i) {
@@ -146,10 +145,11 @@ func (m *Model) read(next *memory, e handoff.Event, req uint8) outcome {
 		}
 		switch {
 		case c.req != req && c.req != 0:
-			text := fmt.Sprintf("request %d reads a page that request %d has written", req, c.req)
-			out.broken = append(out.broken, Violation{I1, text}, Violation{Foreign, text})
+			out.broken = append(out.broken, violated(I1, "request %d reads a page that request %d has written", req, c.req))
+			answer.ev.Token |= mixed
 		case c.req != req || c.index != uint8(i) || int(c.n) < min(m.size, e.Pos-i*m.size):
 			out.broken = append(out.broken, violated(I1, "request %d reads a page that it has not written whole", req))
+			answer.ev.Token |= spoilt
 		}
 	}
 	if answer.ev.Kind == handoff.Stepped {
@@ -157,6 +157,22 @@ func (m *Model) read(next *memory, e handoff.Event, req uint8) outcome {
 	}
 	out.effects = []then{{slotDecode, op{kind: opStep, a: uint8(slotDecode), msg: answer}}}
 	return out
+}
+
+// A token is the number of the request that it answers, and what it was
+// computed from besides: to the machines it is any token.
+const (
+	ofRequest = 0x0f
+	spoilt    = 0x40 // a page that was not written whole
+	mixed     = 0x80 // a page, or a token, of another request
+)
+
+// goesOn is the token of a request that follows on another, before pages are read.
+func goesOn(before byte, req uint8) byte {
+	if before&ofRequest != req {
+		return req | mixed
+	}
+	return before
 }
 
 // append stores the token at slot e.Pos. A page that begins with it is its

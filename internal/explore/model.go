@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 )
@@ -91,12 +92,11 @@ func (b budget) digest() digest {
 
 // Model is a setup that is ready to be explored.
 type Model struct {
-	setup Setup
-	on    handoff.Defences
-	size  int // tokens a page
-	limit int // prompt length from which on a node must refuse
-	// checked are the invariants that are looked at.
-	checked [invariants]bool
+	setup   Setup
+	on      handoff.Defences
+	size    int // tokens a page
+	limit   int // prompt length from which on a node must refuse
+	checked set // the invariants that are looked at
 }
 
 // NewModel prepares a setup. With no invariants named all are checked.
@@ -120,11 +120,10 @@ func NewModel(s Setup, only ...Invariant) (*Model, error) {
 		return nil, fmt.Errorf("messages are lost and repeated only where they are unordered")
 	}
 	m := &Model{setup: s, on: s.Engine.Switches.On(), size: s.Engine.PageSize, limit: s.Engine.MaxInput()}
-	for i := range m.checked {
-		m.checked[i] = len(only) == 0 && Invariant(i) <= I8
-	}
-	for _, i := range only {
-		m.checked[i] = true
+	for i := range invariants {
+		if len(only) == 0 && i <= I8 || slices.Contains(only, i) {
+			m.checked |= 1 << i
+		}
 	}
 	return m, nil
 }
@@ -174,16 +173,6 @@ func (o *outcome) step(f func(handoff.Event) []handoff.Action) (ok bool) {
 	}()
 	o.did = f(o.in)
 	return true
-}
-
-// counts reports whether any of the violations is of an invariant that is checked.
-func (m *Model) counts(all []Violation) bool {
-	for _, v := range all {
-		if m.checked[v.Invariant] {
-			return true
-		}
-	}
-	return false
 }
 
 func strayOp(o op) string {

@@ -48,7 +48,7 @@ func (m *Model) replay(path []uint16, atEnd bool) Counterexample {
 		}
 		c.Broken = m.atLull(all, left)
 	}
-	c.Broken = slices.DeleteFunc(c.Broken, func(v Violation) bool { return !m.checked[v.Invariant] })
+	c.Broken = slices.DeleteFunc(c.Broken, func(v Violation) bool { return m.checked&(1<<v.Invariant) == 0 })
 	slices.SortStableFunc(c.Broken, func(a, b Violation) int { return int(a.Invariant) - int(b.Invariant) })
 	c.Broken = slices.Compact(c.Broken)
 	return c

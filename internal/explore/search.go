@@ -48,14 +48,15 @@ type search struct {
 	store    *store
 	lanes    [lanes]lane
 	workers  []*worker
-	limit    int // states; 0 for none
+	limit    int  // states; 0 for none
+	survey   bool // go on after a finding
 	progress func(Progress)
 
 	depth       int
 	states      int
 	transitions int64
 	ends        int64
-	found       *finding
+	found       findings
 	began       time.Time
 	now         func() time.Time
 }
@@ -68,6 +69,22 @@ type finding struct {
 }
 
 const endVia = 1<<16 - 1
+
+// findings are the first ways to break each invariant that is broken.
+type findings struct {
+	set set
+	by  [invariants]finding
+}
+
+// add notes findings of a later place in the search.
+func (f *findings) add(broken set, at func(Invariant) finding) {
+	for i := range invariants {
+		if broken&^f.set&(1<<i) != 0 {
+			f.by[i] = at(i)
+		}
+	}
+	f.set |= broken
+}
 
 // worker expands states and files what comes of them.
 type worker struct {
@@ -88,7 +105,7 @@ const (
 // candidates come of a share of states, by lane.
 type candidates struct {
 	of    [lanes][]candidate
-	found *finding
+	found findings
 }
 
 type candidate struct {
@@ -125,7 +142,7 @@ func (s *search) run() bool {
 	for s.limit == 0 || s.states < s.limit {
 		more := s.level()
 		switch {
-		case s.found != nil || s.ctx.Err() != nil:
+		case s.found.set != 0 && !s.survey || s.ctx.Err() != nil:
 			return false
 		case !more:
 			return true
@@ -144,8 +161,8 @@ func (s *search) level() bool {
 			shares := (n + share - 1) / share
 			s.expand(from, at, n, made[:shares])
 			for _, m := range made[:shares] {
-				if m.found != nil {
-					s.found = m.found
+				s.found.add(m.found.set, func(i Invariant) finding { return m.found.by[i] })
+				if s.found.set != 0 && !s.survey {
 					return false
 				}
 			}
@@ -186,12 +203,12 @@ func (s *search) expand(from, at, n int, made []candidates) {
 				return
 			}
 			m := &made[k]
-			m.found = nil
+			m.found.set = 0
 			for i := range m.of {
 				m.of[i] = m.of[i][:0]
 			}
-			for i := at + k*share; i < min(at+(k+1)*share, at+n) && m.found == nil; i++ {
-				w.expand(&l.cur[i], stateNumber(from, l.base+i), m)
+			for i := at + k*share; i < min(at+(k+1)*share, at+n) && (s.survey || m.found.set == 0); i++ {
+				w.expand(&l.cur[i], stateNumber(from, l.base+i), s.survey, m)
 			}
 		}
 	})
@@ -238,27 +255,26 @@ func (w *worker) file(l *lane, all []candidate) {
 }
 
 // expand takes every choice that there is in a state.
-func (w *worker) expand(s *state, id uint32, out *candidates) {
-	bound, ok := w.choose(s, id, false, out)
-	if !ok || bound {
+func (w *worker) expand(s *state, id uint32, survey bool, out *candidates) {
+	bound := w.choose(s, id, false, out)
+	if bound || out.found.set != 0 && !survey {
 		return
 	}
 	var all rest
 	for slot, part := range s.parts {
 		all |= w.memo.store.info(slotOf(slot), part).rest
 	}
-	if m := w.memo.store.model; all != 0 && m.counts(m.atLull(all, s.budget)) {
-		out.found = &finding{at: id, via: endVia}
-		return
+	if m := w.memo.store.model; all != 0 {
+		out.found.add(m.checked.of(m.atLull(all, s.budget)), func(Invariant) finding { return finding{id, endVia} })
 	}
-	if bound, _ = w.choose(s, id, true, out); !bound {
+	if bound = w.choose(s, id, true, out); !bound {
 		w.ends++
 	}
 }
 
 // choose takes the choices that need a lull, or those that do not. It reports
-// whether any of them was bound to happen, and false if an invariant breaks.
-func (w *worker) choose(s *state, id uint32, lull bool, out *candidates) (bound, ok bool) {
+// whether any of them was bound to happen.
+func (w *worker) choose(s *state, id uint32, lull bool, out *candidates) (bound bool) {
 	for slot, part := range s.parts {
 		all := w.memo.store.info(slotOf(slot), part).choices
 		for i := range all {
@@ -269,24 +285,26 @@ func (w *worker) choose(s *state, id uint32, lull bool, out *candidates) (bound,
 			bound = bound || c.cost == 0
 			via := uint16(slot<<viaBits | i)
 			next := *s
-			if !w.take(&next, slotOf(slot), c) {
-				out.found = &finding{at: id, via: via}
-				return bound, false
+			if broken := w.take(&next, slotOf(slot), c); broken != 0 {
+				out.found.add(broken, func(Invariant) finding { return finding{id, via} })
+				if broken&(1<<Books) != 0 {
+					continue // the machine has stopped
+				}
 			}
 			w.transitions++
 			lane := laneOf(next.digest)
 			out.of[lane] = append(out.of[lane], candidate{state: next, from: id, via: via})
 		}
 	}
-	return bound, true
+	return bound
 }
 
 // viaBits leaves room for the choices of one part.
 const viaBits = 11
 
 // take carries a choice out with all that follows from it, and brings the
-// fingerprint up to date. It reports false if that breaks an invariant.
-func (w *worker) take(s *state, at slot, c *choice) bool {
+// fingerprint up to date. It returns what that breaks.
+func (w *worker) take(s *state, at slot, c *choice) (broken set) {
 	if c.cost != 0 {
 		before := s.budget.digest()
 		s.budget -= c.cost
@@ -296,14 +314,12 @@ func (w *worker) take(s *state, at slot, c *choice) bool {
 	for i := 0; i < len(w.queue); i++ {
 		e := w.queue[i]
 		r := w.memo.do(e.slot, s.parts[e.slot], e.op)
-		if r.bad {
-			return false
-		}
+		broken |= r.bad
 		s.parts[e.slot] = r.next
 		s.digest = s.digest.plus(r.change)
 		w.queue = append(w.queue, w.memo.effects[r.first:r.first+uint32(r.n)]...)
 	}
-	return true
+	return broken
 }
 
 // path returns the choices that lead to a state, first to last.

@@ -22,6 +22,7 @@ var (
 	twoOfFour   = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
 	threeOfFour = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
 	threeOfTwo  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 2, MaxNew: 2, Count: 1, ID: 1}}
+	threeOfOne  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 3, MaxNew: 1, Count: 1, ID: 1}}
 	// The last prompt is too long for prefill's pool and short enough for decode's.
 	oneTooLong = []Shape{
 		{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1},
@@ -48,6 +49,12 @@ var Setups = []Setup{
 	}, {
 		Name: "too-long", About: "three requests of two tenants, one of them too long for prefill, one-sided writes",
 		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Small: true,
+	}, {
+		Name: "three", About: "three requests of two tenants, a page each, sent as messages in order, one client that goes away",
+		Engine: messages(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "three-one-sided", About: "the same with one-sided writes",
+		Engine: oneSided(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Cancels: 1},
 	}, {
 		Name: "too-long-abort", About: "the same, with one client that goes away",
 		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Bounds: Bounds{Cancels: 1},
@@ -79,13 +86,6 @@ func Find(name string) (Setup, bool) {
 		return Setups[i], true
 	}
 	return Setup{}, false
-}
-
-// SetupsFor are the setups that show faults: small ones, three requests of
-// which one is too long, with a client that goes away.
-func SetupsFor(handoff.Faults) []Setup {
-	s, _ := Find("too-long-abort")
-	return []Setup{s}
 }
 
 // With returns the setup with an engine that has these switches.

@@ -96,15 +96,15 @@ func tellLook(all []happened) Step {
 		}
 		switch r := h.op.msg.ev; {
 		case r.Kind == handoff.Verified && r.OK:
-			return step(pages_, decode_, "Verify", e, "decode compares pages %s of %s: they are its own", list(e.Pages), room(e))
+			return step(pages_, decode_, "Verify", e, "decode compares %s of %s: they are its own", list(e.Pages), room(e))
 		case r.Kind == handoff.Verified:
-			return step(pages_, decode_, "Verify", e, "decode compares pages %s of %s: they are not all its own", list(e.Pages), room(e))
+			return step(pages_, decode_, "Verify", e, "decode compares %s of %s: they are not all its own", list(e.Pages), room(e))
 		case r.Kind == handoff.Mismatch:
-			return step(pages_, decode_, "Step", e, "decode looks at the tags of pages %s before a step of %s: they are not all its own",
+			return step(pages_, decode_, "Step", e, "decode looks at the tags of %s before a step of %s: they are not all its own",
 				list(e.Pages), room(e))
 		}
 	}
-	return step(pages_, decode_, "Step", e, "decode computes the next token of %s from pages %s", room(e), list(e.Pages))
+	return step(pages_, decode_, "Step", e, "decode computes the next token of %s from %s", room(e), list(e.Pages))
 }
 
 func tellWrite(all []happened) Step {
@@ -124,12 +124,12 @@ func tellWrite(all []happened) Step {
 	}
 	switch all[0].op.kind {
 	case opTear:
-		return step(prefill_, pages_, "half of a write", e, "half of the write of %s has landed in decode's page %d%s", where, e.To, holds)
+		return step(prefill_, pages_, fmt.Sprintf("page %d := half of page %d of", e.To, e.Index), e, "half of the write of %s has landed in decode's page %d%s", where, e.To, holds)
 	case opLand:
 		if e.Kind == handoff.None {
 			return step(prefill_, prefill_, "write", e, "a write ends in memory that nobody has any more")
 		}
-		return step(prefill_, pages_, fmt.Sprintf("write to %d,", e.To), e, "the write of %s lands in decode's page %d%s", where, e.To, holds)
+		return step(prefill_, pages_, fmt.Sprintf("page %d := page %d of", e.To, e.Index), e, "the write of %s lands in decode's page %d%s", where, e.To, holds)
 	case opSend:
 		return step(prefill_, prefill_, "send page", e, "prefill sends %s%s", where, holds)
 	case opDrop:
@@ -188,7 +188,7 @@ func deed(a handoff.Action) string {
 	switch e.Kind {
 	case handoff.Token:
 		if a.To == handoff.ToClient {
-			return fmt.Sprintf("the client of %s gets a token of request %d", room(e), e.Token)
+			return fmt.Sprintf("the client of %s gets a token of request %d", room(e), e.Token&ofRequest)
 		}
 		return fmt.Sprintf("a token of %s is on its way", room(e))
 	case handoff.Done:
@@ -202,7 +202,7 @@ func deed(a handoff.Action) string {
 		}
 		return fmt.Sprintf("it refuses %s: %s", room(e), e.Refusal.Text())
 	case handoff.Reserved:
-		return fmt.Sprintf("it reserves pages %s for %s under lease %d", list(e.Pages), room(e), e.Gen)
+		return fmt.Sprintf("it reserves %s for %s under lease %d", list(e.Pages), room(e), e.Gen)
 	case handoff.Page:
 		return fmt.Sprintf("page %d is to go from its page %d to decode's page %d", e.Index, e.From, e.To)
 	case handoff.Zero:
@@ -235,13 +235,19 @@ func room(e handoff.Event) string {
 
 func prompt(e handoff.Event) string { return "the prompt of " + room(e) }
 
-func list(pages []int32) string { return strings.Trim(fmt.Sprint(pages), "[]") }
+// list names pages.
+func list(pages []int32) string {
+	if len(pages) == 1 {
+		return fmt.Sprintf("page %d", pages[0])
+	}
+	return "pages " + strings.ReplaceAll(strings.Trim(fmt.Sprint(pages), "[]"), " ", ", ")
+}
 
 // Story tells a counterexample in numbered lines.
 func (c Counterexample) Story() string {
 	var b strings.Builder
 	for i, s := range c.Steps {
-		fmt.Fprintf(&b, "%3d  %s.\n", i+1, s.Text)
+		fmt.Fprintf(&b, "%3d  %s.\n", i+1, strings.TrimSuffix(s.Text, "."))
 	}
 	for _, v := range c.Broken {
 		fmt.Fprintf(&b, "     %v is broken: %s (%s).\n", v.Invariant, v.Text, Invariants[v.Invariant])
