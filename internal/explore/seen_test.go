@@ -11,7 +11,7 @@ func TestSeenAgainstAMap(t *testing.T) {
 		s, twin := newSeen(), map[digest]bool{}
 		// Few distinct low words: chains of colliding slots are long.
 		narrow := rapid.Uint64Range(0, 40)
-		for range rapid.IntRange(0, 20000).Draw(t, "n") {
+		for range rapid.IntRange(0, 3000).Draw(t, "n") {
 			p := digest{narrow.Draw(t, "low"), rapid.Uint64Range(1, 300).Draw(t, "high")}
 			if got := s.add(p); got == twin[p] {
 				t.Fatalf("add %v says new: %v", p, got)

@@ -188,7 +188,7 @@ func deed(a handoff.Action) string {
 	switch e.Kind {
 	case handoff.Token:
 		if a.To == handoff.ToClient {
-			return fmt.Sprintf("the client of %s gets a token of request %d", room(e), e.Token&ofRequest)
+			return fmt.Sprintf("the client of %s gets a token of request %d%s", room(e), e.Token&ofRequest, madeFrom(e.Token))
 		}
 		return fmt.Sprintf("a token of %s is on its way", room(e))
 	case handoff.Done:
@@ -222,6 +222,17 @@ func deed(a handoff.Action) string {
 		return fmt.Sprintf("it tells %s that it has let in a prompt of %d tokens", to(a), e.Tokens)
 	}
 	return fmt.Sprintf("it sends %s to %s", e.Kind, to(a))
+}
+
+// madeFrom says what a token was computed from besides its own.
+func madeFrom(token byte) string {
+	switch {
+	case token&mixed != 0:
+		return " that was computed from what is another's"
+	case token&spoilt != 0:
+		return " that was computed from pages not written for it"
+	}
+	return ""
 }
 
 func to(a handoff.Action) string { return a.To.String() }
