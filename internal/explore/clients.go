@@ -156,5 +156,8 @@ func (f *front) rest(*Model) rest {
 			return restWaiting
 		}
 	}
+	if f.m.Live() > 0 {
+		return restHeld
+	}
 	return 0
 }

@@ -134,11 +134,17 @@ func (d *decodeNode) check(m *Model) []Violation {
 }
 
 func (d *decodeNode) rest(*Model) rest {
+	var r rest
 	switch {
-	case d.m == nil || d.m.Pool().Used() == 0:
+	case d.m == nil:
 		return 0
-	case d.m.Pool().Used() == d.m.Draining():
-		return restDrain
+	case d.m.Pool().Used() > d.m.Draining():
+		r = restOwned
+	case d.m.Draining() > 0:
+		r = restDrain
 	}
-	return restOwned
+	if d.m.Held() > 0 || len(d.held) > 0 {
+		r |= restHeld
+	}
+	return r
 }

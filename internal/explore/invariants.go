@@ -41,7 +41,7 @@ var Invariants = [invariants]string{
 	I5:    "each request ends in an answer or an error: by itself, or, if a message was lost or a node crashed, by its time limit",
 	I6:    "no answer mixes two requests: no client is sent a token of, or computed from pages of, another one",
 	I7:    "a write lands only in a page that is leased to its room and generation",
-	I8:    "at the end of everything no page is owned, and none drains unless a message was lost or a node crashed",
+	I8:    "at the end of everything no page is owned; none drains unless a message was lost; no machine holds a request unless one was lost or a node crashed",
 
 	Spoilt:  "no client is sent a token that was computed from a page that was not written whole for it",
 	Noticed: "no check of the transfer or of the pages has anything to find",
@@ -137,16 +137,19 @@ func refusedOwns(node string, table func(handoff.Room) []int32, all []held) []Vi
 // atLull looks at a state in which nothing more happens before a time limit
 // (I5), and, if no client waits, nothing at all (I8).
 func (m *Model) atLull(all rest, b budget) []Violation {
-	excused := b.spent(m.setup.Bounds.budget(), oneLoss|oneCrash)
+	lost := b.spent(m.setup.Bounds.budget(), oneLoss)
+	crashed := b.spent(m.setup.Bounds.budget(), oneCrash)
 	switch {
-	case all&restWaiting != 0 && !excused:
+	case all&restWaiting != 0 && !lost && !crashed:
 		return []Violation{violated(I5, "a request has neither an answer nor an error, and nothing more happens")}
 	case all&restWaiting != 0:
 		return nil
 	case all&restOwned != 0:
 		return []Violation{violated(I8, "nothing more happens, and a page is still owned")}
-	case all&restDrain != 0 && !excused:
+	case all&restDrain != 0 && !lost:
 		return []Violation{violated(I8, "nothing more happens, and a page still drains")}
+	case all&restHeld != 0 && !lost && !crashed:
+		return []Violation{violated(I8, "nothing more happens, and a machine has not let go of a request")}
 	}
 	return nil
 }

@@ -171,4 +171,5 @@ const (
 	restWaiting rest = 1 << iota // a client has no answer
 	restOwned                    // a page is owned
 	restDrain                    // a page is draining
+	restHeld                     // a machine has not let go of a request
 )

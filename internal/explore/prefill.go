@@ -144,8 +144,13 @@ func (p *prefillNode) check(m *Model) []Violation {
 }
 
 func (p *prefillNode) rest(*Model) rest {
-	if p.m != nil && p.m.Pool().Used() > 0 {
+	switch {
+	case p.m == nil:
+		return 0
+	case p.m.Pool().Used() > 0:
 		return restOwned
+	case p.m.Held() > 0 || len(p.prompts) > 0:
+		return restHeld
 	}
 	return 0
 }

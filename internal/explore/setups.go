@@ -19,54 +19,69 @@ func messages(pageSize, prefill, decode, context int) handoff.Config {
 }
 
 var (
-	twoOfFour   = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
-	threeOfFour = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
-	threeOfTwo  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 2, MaxNew: 2, Count: 1, ID: 1}}
+	// The first answer needs a page more than its prompt.
+	twoOfFour   = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	threeOfFour = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	threeOfTwo  = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 2, MaxNew: 2, Count: 1, ID: 1}}
 	threeOfOne  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 3, MaxNew: 1, Count: 1, ID: 1}}
-	// The last prompt is too long for prefill's pool and short enough for decode's.
-	oneTooLong = []Shape{
+	// The last prompt is of the first length that prefill must refuse.
+	tooLong = []Shape{
 		{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1},
 		{Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1},
-		{Tenant: "b", Tokens: 13, MaxNew: 3, Count: 1, ID: 2},
+		{Tenant: "b", Tokens: 10, MaxNew: 3, Count: 1, ID: 2},
+	}
+	// The last prompt is of the first length that decode must refuse.
+	tooLongForDecode = []Shape{
+		{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1},
+		{Tenant: "b", Tokens: 10, MaxNew: 2, Count: 1, ID: 2},
 	}
 )
 
 // Setups are explored by kvcanary verify model. The first of them are small:
-// each takes about a second at most.
+// each takes a fraction of a second.
 var Setups = []Setup{
 	{
 		Name: "pair", About: "one request each of two tenants, one-sided writes in two halves, one client that goes away",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 1}, Torn: true, Small: true,
 	}, {
-		Name: "pair-messages", About: "the same with pages as messages, which may be reordered, and one lost or repeated",
-		Engine: messages(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true, Small: true,
-	}, {
-		Name: "pair-lossy", About: "one request each of two tenants, one-sided writes, one message lost or repeated, one time limit",
+		Name: "pair-lossy", About: "one request each of two tenants, one-sided writes, one message lost or repeated, or one time limit",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Expiries: 1, Total: 1}, Unordered: true, Small: true,
 	}, {
 		Name: "pair-crash", About: "one request each of two tenants, one-sided writes, one crash of a node",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Crashes: 1}, Small: true,
 	}, {
 		Name: "too-long", About: "three requests of two tenants, one of them too long for prefill, one-sided writes",
-		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Small: true,
+		Engine: oneSided(4, 4, 6, 24), Shapes: tooLong, Small: true,
+	}, {
+		Name: "too-long-for-decode", About: "two requests, one of them too long for decode, one-sided writes",
+		Engine: oneSided(4, 6, 4, 24), Shapes: tooLongForDecode, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "waiting", About: "three requests of two tenants, of which 6 pages of 2 tokens hold two, one-sided writes",
+		Engine: oneSided(2, 6, 6, 12), Shapes: threeOfTwo, Small: true,
+	}, {
+		Name: "pair-messages", About: "one request each of two tenants, pages as messages, which may be reordered, and one lost or repeated",
+		Engine: messages(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true,
+	}, {
+		Name: "pair-aborts", About: "one request each of two tenants, one-sided writes, both clients go away",
+		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 2},
 	}, {
 		Name: "three", About: "three requests of two tenants, a page each, sent as messages in order, one client that goes away",
-		Engine: messages(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Cancels: 1}, Small: true,
+		Engine: messages(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Cancels: 1},
 	}, {
 		Name: "three-one-sided", About: "the same with one-sided writes",
 		Engine: oneSided(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Cancels: 1},
 	}, {
-		Name: "too-long-abort", About: "the same, with one client that goes away",
-		Engine: oneSided(4, 4, 6, 24), Shapes: oneTooLong, Bounds: Bounds{Cancels: 1},
+		Name: "too-long-abort", About: "three requests of two tenants, one of them too long for prefill, and one client that goes away",
+		Engine: oneSided(4, 4, 6, 24), Shapes: tooLong, Bounds: Bounds{Cancels: 1},
 	}, {
 		Name: "churn", About: "three requests of two tenants, 6 pages of 4 tokens, one-sided writes, one client that goes away",
 		Engine: oneSided(4, 4, 6, 24), Shapes: threeOfFour, Bounds: Bounds{Cancels: 1},
 	}, {
-		Name: "churn-small-pages", About: "three requests of two tenants, 6 pages of 2 tokens, one-sided writes, one client that goes away",
-		Engine: oneSided(2, 5, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
+		Name: "waiting-abort", About: "the same as waiting, and one client that goes away",
+		Engine: oneSided(2, 6, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
 	}, {
-		Name: "churn-messages", About: "the same with pages as messages in order",
-		Engine: messages(2, 5, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
+		Name: "waiting-messages", About: "the same with pages as messages in order",
+		Engine: messages(2, 6, 6, 12), Shapes: threeOfTwo, Bounds: Bounds{Cancels: 1},
 	}, {
 		Name: "crash", About: "three requests of two tenants, 6 pages of 4 tokens, one-sided writes, one crash of a node",
 		Engine: oneSided(4, 4, 6, 24), Shapes: threeOfFour, Bounds: Bounds{Crashes: 1},
