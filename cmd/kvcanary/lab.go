@@ -36,11 +36,14 @@ type labCmd struct {
 	Truncate bool     `name:"allow-auto-truncate" help:"Cut a prompt that is too long, silently, instead of refusing it."`
 	Refusal  string   `name:"refusal-shape" default:"sse" placeholder:"S" help:"How a refusal reaches a streaming client: sse (within a 200, as SGLang does), status, or bare. Default: ${default}."`
 
-	Transport string   `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one. Default: ${default}."`
-	Tenant    []string `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
-	Trace     string   `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
-	StopOnEOF bool     `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
-	Seed      *uint64  `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
+	Transport string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
+	WriteLag  time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
+	Restart   bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
+	TimeLimit time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
+	Tenant    []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
+	Trace     string        `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
+	StopOnEOF bool          `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
+	Seed      *uint64       `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
 }
 
 // Help lists what can be switched on.
@@ -132,8 +135,15 @@ func (c labCmd) options(s *session) (api.Options, error) {
 	if !shape.Valid() {
 		return api.Options{}, usageErrorf("--refusal-shape %q: use sse, status or bare", c.Refusal)
 	}
-	if c.Transport != "tcp" && c.Transport != "pipe" {
-		return api.Options{}, usageErrorf("--transport %q: use tcp or pipe", c.Transport)
+	switch {
+	case c.Transport != "tcp" && c.Transport != "pipe" && c.Transport != "shm":
+		return api.Options{}, usageErrorf("--transport %q: use tcp, pipe or shm", c.Transport)
+	case c.Transport != "shm" && c.WriteLag != 0:
+		return api.Options{}, usageErrorf("--write-lag is for --transport shm: pages are messages elsewhere")
+	case c.Transport == "pipe" && c.Restart:
+		return api.Options{}, usageErrorf("--restart is for --transport tcp or shm: with pipe there is no process that could die alone")
+	case c.WriteLag < 0 || c.TimeLimit < 0:
+		return api.Options{}, usageErrorf("--write-lag and --time-limit must not be negative")
 	}
 	keys, err := c.keys(s)
 	if err != nil {
@@ -150,6 +160,7 @@ func (c labCmd) config() lab.Config {
 	return lab.Config{
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
+		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit,
 	}
 }
 

@@ -20,6 +20,7 @@ type Backend interface {
 // Request is a tokenized prompt with its sampling parameters.
 type Request struct {
 	ID          string // what the API calls it
+	Name        string // what its client calls it, empty if nothing
 	Tenant      string
 	Tokens      []byte // one byte a token, chat template applied
 	MaxTokens   int    // longest answer, tokens, at least 1
@@ -62,6 +63,7 @@ type State struct {
 	DecodePool      int // tokens
 	PrefillUsed     int // tokens in pages that are owned
 	DecodeUsed      int
+	DecodeDraining  int  // of DecodeUsed: tokens in pages that nobody owns and a late write may still reach
 	Running         int  // requests being decoded
 	Waiting         int  // requests in any queue
 	AutoTruncate    bool // a prompt that is too long is cut, silently

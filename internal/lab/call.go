@@ -38,6 +38,13 @@ func (c *call) put(e Event) {
 	}
 }
 
+// refuse ends a call before it begins.
+func (c *call) refuse(err *Error) <-chan Event {
+	c.force(err)
+	close(c.out)
+	return c.out
+}
+
 func (c *call) take() ([]byte, *Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

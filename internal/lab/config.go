@@ -1,8 +1,11 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/node"
@@ -24,6 +27,16 @@ type Config struct {
 	AutoTruncate bool
 	// Workers is how many goroutines each node computes with; 0 is one a processor.
 	Workers int
+	// OneSided has prefill write straight into decode's pool, which is memory
+	// that both have mapped, as RDMA does. Otherwise pages are messages.
+	OneSided bool
+	// Lag is how long such a write takes at most; they end in any order.
+	Lag time.Duration
+	// Restart starts a node that dies anew, after all requests under way have
+	// ended with an error. Otherwise the engine ends with it.
+	Restart bool
+	// TimeLimit is how long a request may take; 0 is for ever.
+	TimeLimit time.Duration
 	// Trace is a file that every step of every machine is appended to; empty traces nothing.
 	Trace string
 }
@@ -48,7 +61,7 @@ func (c Config) setup() (node.Setup, error) {
 			return node.Setup{}, err
 		}
 	}
-	h := handoff.Config{Context: c.Context, PageSize: c.PageSize, Policy: policy, AutoTruncate: c.AutoTruncate}
+	h := handoff.Config{Context: c.Context, PageSize: c.PageSize, Policy: policy, AutoTruncate: c.AutoTruncate, OneSided: c.OneSided}
 	if c.PageSize > 0 {
 		h.PrefillPages, h.DecodePages = c.PrefillPool/c.PageSize, c.DecodePool/c.PageSize
 	}
@@ -73,7 +86,34 @@ func (c Config) setup() (node.Setup, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace}, nil
+	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+}
+
+// begin reads a configuration and makes what has to be there before the nodes:
+// the trace, and a private folder for memory that they share.
+func begin(c Config) (node.Setup, *node.Tracer, error) {
+	s, err := c.setup()
+	if err != nil {
+		return s, nil, err
+	}
+	if c.OneSided {
+		if s.Dir, err = os.MkdirTemp("", "kvcanary-lab-"); err != nil {
+			return s, nil, err
+		}
+	}
+	t, err := startTrace(s)
+	if err != nil {
+		return s, nil, errors.Join(err, cleanUp(s))
+	}
+	return s, t, nil
+}
+
+// cleanUp removes the folder that begin has made.
+func cleanUp(s node.Setup) error {
+	if s.Dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.Dir)
 }
 
 // startTrace opens the router's trace, with the engine's setup as its first line.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/node"
@@ -19,40 +21,59 @@ const ModelName = "kvcanary-lab"
 
 // Engine is a router with a prefill and a decode node. It is a [Backend].
 type Engine struct {
-	cfg     Config
-	setup   node.Setup
-	prefill *node.Link
-	decode  *node.Link
-	inbox   chan node.Inbound
-	stop    func() error   // ends the nodes, after the links are closed
-	pids    map[string]int // processes of the nodes by role, if they have any
+	cfg   Config
+	setup node.Setup
+	inbox chan node.Inbound
+	stop  func() error // ends the nodes, after the links are closed
+	keep  *keeper      // starts nodes that die anew; nil where the engine ends with them
 
 	closing chan struct{} // closed when Close begins or a node is lost
 	ended   chan struct{} // closed when all of the engine has ended
 	calls   sync.WaitGroup
 
-	mu     sync.Mutex
-	router *handoff.Router
-	trace  *node.Tracer
-	open   map[handoff.Room]*call
-	stats  map[handoff.Role]node.Stats
-	why    handoff.Refusal // once no more requests are taken
-	err    error           // what Wait returns
+	mu      sync.Mutex
+	links   map[handoff.Role]*node.Link
+	pids    map[string]int // processes of the nodes by role, if they have any
+	router  *handoff.Router
+	trace   *node.Tracer
+	unnamed uint64 // requests without a name, where names count
+	open    map[handoff.Room]*call
+	stats   map[handoff.Role]node.Stats
+	why     handoff.Refusal // once no more requests are taken
+	err     error           // what Wait returns
 }
 
 // newEngine runs a router over handshaken connections to both nodes. stop has
 // to end the nodes; it is called once, after their links are closed.
-func newEngine(cfg Config, setup node.Setup, trace *node.Tracer, prefill, decode net.Conn, stop func() error) *Engine {
+func newEngine(cfg Config, setup node.Setup, trace *node.Tracer, prefill, decode net.Conn, stop func() error, keep *keeper) *Engine {
 	e := &Engine{
-		cfg: cfg, setup: setup, trace: trace, stop: stop, inbox: make(chan node.Inbound, 64),
+		cfg: cfg, setup: setup, trace: trace, stop: stop, keep: keep, inbox: make(chan node.Inbound, 64),
 		closing: make(chan struct{}), ended: make(chan struct{}),
-		router: handoff.NewRouter(setup.Handoff),
-		open:   map[handoff.Room]*call{}, stats: map[handoff.Role]node.Stats{},
+		router: handoff.NewRouter(setup.Handoff), links: map[handoff.Role]*node.Link{},
+		open: map[handoff.Room]*call{}, stats: map[handoff.Role]node.Stats{},
 	}
-	e.prefill = node.NewLink(prefill, handoff.ToPrefill, setup.Shape(), e.inbox)
-	e.decode = node.NewLink(decode, handoff.ToDecode, setup.Shape(), e.inbox)
+	e.attach(handoff.ToPrefill, prefill)
+	e.attach(handoff.ToDecode, decode)
 	go e.run()
 	return e
+}
+
+// attach takes to a node over a handshaken connection.
+func (e *Engine) attach(role handoff.Role, conn net.Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.links[role], e.stats[role] = node.NewLink(conn, role, e.setup.Shape(), e.inbox), node.Stats{}
+}
+
+// detach hangs up on a node.
+func (e *Engine) detach(role handoff.Role) {
+	e.mu.Lock()
+	l := e.links[role]
+	delete(e.links, role)
+	e.mu.Unlock()
+	if l != nil {
+		l.Close()
+	}
 }
 
 // Submit implements [Backend].
@@ -61,11 +82,12 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.why.Reason != handoff.Served {
-		c.force(errorOf(e.why))
-		close(c.out)
-		return c.out
+		return c.refuse(errorOf(e.why))
 	}
-	c.room, _ = e.router.Mint(0)
+	var ok bool
+	if c.room, ok = e.router.Mint(e.name(r)); !ok {
+		return c.refuse(idInUse)
+	}
 	e.open[c.room] = c
 	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
 	actions := e.router.Step(open)
@@ -73,11 +95,35 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	e.trace.Flush()
 	e.act(r, actions)
 	e.calls.Go(func() {
+		defer e.limit(c)()
 		if !c.deliver(ctx, e.closing) {
-			e.cancel(c.room)
+			e.end(c, handoff.Cancel)
 		}
 	})
 	return c.out
+}
+
+var idInUse = &Error{Status: 400, Type: "BadRequestError", Message: "Another request with this id is under way."}
+
+// name is a number for what the client calls a request, for an engine with
+// fault IDReuse; others number requests themselves.
+func (e *Engine) name(r Request) handoff.Room {
+	if r.Name == "" {
+		e.unnamed++
+		return handoff.Room(1<<62 + e.unnamed)
+	}
+	h := fnv.New64a()
+	h.Write([]byte(r.Name))
+	return handoff.Room(h.Sum64()>>2 | 1)
+}
+
+// limit gives up a request that takes too long, until stop is called.
+func (e *Engine) limit(c *call) (stop func()) {
+	if e.cfg.TimeLimit <= 0 {
+		return func() {}
+	}
+	t := time.AfterFunc(e.cfg.TimeLimit, func() { e.end(c, handoff.Expire) })
+	return func() { t.Stop() }
 }
 
 // State implements [Backend]. It shows the nodes as they last reported, which
@@ -94,8 +140,9 @@ func (e *Engine) State() State {
 		PrefillUsed: p.UsedPages * h.PageSize, DecodeUsed: d.UsedPages * h.PageSize,
 		Running: d.Running, Waiting: p.Waiting + d.Waiting,
 		AutoTruncate: e.cfg.AutoTruncate, Faults: e.cfg.Faults, Defences: e.cfg.Defences,
+		DecodeDraining:  d.DrainingPages * h.PageSize,
 		FailedTransfers: p.Failed + d.Failed,
-		Broken:          e.why.Text(),
+		Broken:          e.broken().Text(),
 	}
 }
 
@@ -112,6 +159,14 @@ func (e *Engine) Wait() error {
 	return e.err
 }
 
+// broken says why nothing can be served, if nothing can. e.mu is held.
+func (e *Engine) broken() handoff.Refusal {
+	if e.why.Reason != handoff.Served {
+		return e.why
+	}
+	return handoff.Refusal{Reason: e.router.Lost()}
+}
+
 // run takes what the nodes say until the engine closes or loses one of them.
 func (e *Engine) run() {
 	defer close(e.ended)
@@ -123,8 +178,8 @@ func (e *Engine) run() {
 			running = false
 		}
 	}
-	e.prefill.Close()
-	e.decode.Close()
+	e.detach(handoff.ToPrefill)
+	e.detach(handoff.ToDecode)
 	err := e.stop()
 	e.calls.Wait()
 	err = errors.Join(err, e.trace.Close())
@@ -139,37 +194,65 @@ func (e *Engine) run() {
 }
 
 func (e *Engine) take(in *node.Inbound) {
+	defer in.Release() // nodes send no pages here; one that does is not worth its buffer
+	e.mu.Lock()
+	current := in.On(e.links[in.From])
+	e.mu.Unlock()
 	switch {
+	case !current: // late, from a node that is gone
 	case in.Err != nil:
 		e.gone(in.From)
 	case in.Frame.Stats != nil:
-		e.mu.Lock()
-		e.stats[in.From] = *in.Frame.Stats
-		e.mu.Unlock()
-		if in.Frame.Stats.PeerLost {
-			e.gone(map[handoff.Role]handoff.Role{
-				handoff.ToPrefill: handoff.ToDecode, handoff.ToDecode: handoff.ToPrefill,
-			}[in.From])
-		}
+		e.hear(in.From, *in.Frame.Stats)
+	case !in.Frame.Event.Kind.Travels(in.From, handoff.ToRouter):
+		e.stray(in)
 	default:
-		in.Release() // nodes send no pages here; one that does is not worth its buffer
-		switch in.Frame.Event.Kind {
-		case handoff.Token, handoff.Done, handoff.Refused:
-			e.mu.Lock()
-			e.step(in.Frame.Event)
-			e.mu.Unlock()
-		default:
-			e.lose(handoff.Closing, fmt.Errorf("%v sent %v, which is not for the router", in.From, in.Frame.Event.Kind))
-		}
+		e.mu.Lock()
+		e.step(in.Frame.Event)
+		e.mu.Unlock()
 	}
 }
 
-func (e *Engine) gone(role handoff.Role) {
-	if role == handoff.ToPrefill {
-		e.lose(handoff.PrefillGone, errors.New("prefill node is gone"))
+// stray ends what sends the router what is not for it.
+func (e *Engine) stray(in *node.Inbound) {
+	if e.keep != nil {
+		e.keep.report(in.From)
 		return
 	}
-	e.lose(handoff.DecodeGone, errors.New("decode node is gone"))
+	e.lose(handoff.Closing, fmt.Errorf("%v sent %v, which is not for the router", in.From, in.Frame.Event.Kind))
+}
+
+// hear takes what a node says about itself.
+func (e *Engine) hear(from handoff.Role, s node.Stats) {
+	e.mu.Lock()
+	before := e.stats[from]
+	e.stats[from] = s
+	e.mu.Unlock()
+	switch {
+	case e.keep != nil:
+		e.keep.nudge() // it looks at the epochs
+	case before.Epoch != 0 && s.Epoch == 0:
+		e.gone(map[handoff.Role]handoff.Role{
+			handoff.ToPrefill: handoff.ToDecode, handoff.ToDecode: handoff.ToPrefill,
+		}[from])
+	}
+}
+
+// lossOf is what the router is told when a node is gone.
+func lossOf(role handoff.Role) handoff.Refusal {
+	if role == handoff.ToPrefill {
+		return handoff.Refusal{Reason: handoff.PrefillGone}
+	}
+	return handoff.Refusal{Reason: handoff.DecodeGone}
+}
+
+// gone deals with a node that is not there any more.
+func (e *Engine) gone(role handoff.Role) {
+	if e.keep != nil {
+		e.keep.report(role)
+		return
+	}
+	e.lose(lossOf(role).Reason, fmt.Errorf("%v node is gone", role))
 }
 
 // lose ends the engine for a reason; only the first one counts.
@@ -180,8 +263,15 @@ func (e *Engine) lose(why handoff.Reason, err error) {
 		return
 	}
 	e.why, e.err = handoff.Refusal{Reason: why}, err
-	e.step(handoff.Event{Kind: handoff.PeerLost, Refusal: handoff.Refusal{Reason: why}})
+	e.step(handoff.Event{Kind: handoff.PeerLost, Refusal: e.why})
 	close(e.closing)
+}
+
+// tell has the router know that a node is lost, or there again.
+func (e *Engine) tell(kind handoff.Kind, role handoff.Role) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.step(handoff.Event{Kind: kind, Refusal: lossOf(role)})
 }
 
 // step gives the router an event. e.mu is held.
@@ -204,16 +294,23 @@ func (e *Engine) act(r Request, actions []handoff.Action) {
 			if a.Kind == handoff.Submit {
 				f.Sampling, f.Data = sampling(r), r.Tokens[:a.Tokens]
 			}
-			e.prefill.Send(&f)
+			e.send(handoff.ToPrefill, &f)
 		case handoff.ToDecode:
 			f := node.Frame{Event: a.Event}
 			if a.Kind == handoff.Submit {
 				f.Sampling = sampling(r)
 			}
-			e.decode.Send(&f)
+			e.send(handoff.ToDecode, &f)
 		default:
 			panic(fmt.Sprintf("kvcanary: internal error: router cannot do %v for %v", a.Kind, a.To))
 		}
+	}
+}
+
+// send sends to a node, if it is there. e.mu is held.
+func (e *Engine) send(role handoff.Role, f *node.Frame) {
+	if l := e.links[role]; l != nil {
+		l.Send(f)
 	}
 }
 
@@ -243,13 +340,15 @@ func errorOf(r handoff.Refusal) *Error {
 	return &Error{Status: r.Status(), Type: r.Type(), Message: r.Text()}
 }
 
-// cancel lets go of a request whose client is gone.
-func (e *Engine) cancel(room handoff.Room) {
+// end lets go of a request whose client is gone or which has taken too long.
+func (e *Engine) end(c *call, kind handoff.Kind) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open[room] == nil {
+	if e.open[c.room] != c {
 		return
 	}
-	delete(e.open, room)
-	e.step(handoff.Event{Kind: handoff.Cancel, Room: room})
+	if kind == handoff.Cancel {
+		delete(e.open, c.room)
+	}
+	e.step(handoff.Event{Kind: kind, Room: c.room})
 }

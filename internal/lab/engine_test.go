@@ -228,7 +228,7 @@ func TestCloseEndsRequests(t *testing.T) {
 // What comes from a node that the router has no use for ends the engine, not the process.
 func TestEngineEndsOnNonsense(t *testing.T) {
 	e := startPipe(t, Small())
-	e.inbox <- node.Inbound{From: handoff.ToDecode, Frame: node.Frame{Event: handoff.Event{Kind: handoff.Run, Room: 1}}}
+	e.stray(&node.Inbound{From: handoff.ToDecode, Frame: node.Frame{Event: handoff.Event{Kind: handoff.Run, Room: 1}}})
 	if err := e.Wait(); err == nil || !strings.Contains(fmt.Sprint(err), "not for the router") {
 		t.Errorf("got %v", err)
 	}

@@ -8,16 +8,13 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
 )
 
 // StartPipe starts an engine whose nodes are goroutines of this process, with
 // links in memory. The links carry the same frames as those between processes.
 func StartPipe(cfg Config) (*Engine, error) {
-	setup, err := cfg.setup()
-	if err != nil {
-		return nil, err
-	}
-	trace, err := startTrace(setup)
+	setup, trace, err := begin(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -29,30 +26,43 @@ func StartPipe(cfg Config) (*Engine, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var nodes sync.WaitGroup
 	var prefillErr, decodeErr error
-	nodes.Go(func() { prefillErr = servePrefill(ctx, setup, m, prefillToRouter, prefillToDecode, nil) })
 	nodes.Go(func() {
-		decodeErr = serveDecode(ctx, setup, m, decodeToRouter, "", nil, func() (net.Conn, error) {
-			_, err := shake(ctx, decodeToPrefill, setup, handoff.ToDecode, handoff.ToPrefill, "", nil)
-			return decodeToPrefill, err
+		peer, err := greetAsPrefill(ctx, setup, prefillToDecode, nil)
+		if err != nil {
+			prefillErr = errors.Join(err, prefillToRouter.Close())
+			return
+		}
+		prefillErr = servePrefill(ctx, setup, m, prefillToRouter, nil, peer, nil, make(chan node.Peer))
+	})
+	nodes.Go(func() {
+		peers := make(chan node.Peer)
+		decodeErr = serveDecode(ctx, setup, m, decodeToRouter, "", nil, peers, func(ctx context.Context, pool string) {
+			g := decodeGreeting(pool)
+			if _, err := shake(ctx, decodeToPrefill, setup, g, handoff.ToPrefill, nil); err != nil {
+				decodeToPrefill.Close()
+				return // prefill says why
+			}
+			hand(ctx, peers, node.Peer{Conn: decodeToPrefill, Epoch: g.Epoch})
 		})
+		decodeToPrefill.Close()
 	})
 	stop := func() error {
 		cancel()
 		nodes.Wait()
 		err := errors.Join(prefillErr, decodeErr)
 		if errors.Is(err, context.Canceled) {
-			return nil // one was told to end before it began to serve
+			err = nil // one was told to end before it began to serve
 		}
-		return err
+		return errors.Join(err, cleanUp(setup))
 	}
-	_, err = shake(ctx, toDecode, setup, handoff.ToRouter, handoff.ToDecode, "", nil)
+	_, err = shake(ctx, toDecode, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToDecode, nil)
 	if err == nil {
-		_, err = shake(ctx, toPrefill, setup, handoff.ToRouter, handoff.ToPrefill, "", nil)
+		_, err = shake(ctx, toPrefill, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToPrefill, nil)
 	}
 	if err != nil {
 		toPrefill.Close()
 		toDecode.Close()
 		return nil, errors.Join(err, stop(), trace.Close())
 	}
-	return newEngine(cfg, setup, trace, toPrefill, toDecode, stop), nil
+	return newEngine(cfg, setup, trace, toPrefill, toDecode, stop, nil), nil
 }

@@ -56,6 +56,13 @@ func startProcess(input []byte, exe string, args ...string) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
+// kill ends the child by force, and returns when it is gone.
+func (p *process) kill() {
+	p.stdin.Close()
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
 // end makes the child end, by force if it takes too long, and says what it
 // died of if it did not end well.
 func (p *process) end() error {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"time"
 
@@ -22,59 +23,48 @@ const grace = 2 * time.Second
 // has to call [RunNode]; what it has to know comes over its standard input, so
 // the links' secret shows in no process list.
 //
-// The engine ends when one of the nodes does. The nodes end when this process
-// does, however it ends.
+// The engine ends when one of the nodes does, unless it is to restart them. The
+// nodes end when this process does, however it ends.
 func StartProcesses(cfg Config, exe string, args ...string) (e *Engine, err error) {
-	setup, err := cfg.setup()
+	setup, trace, err := begin(cfg)
 	if err != nil {
 		return nil, err
 	}
-	trace, err := startTrace(setup)
-	if err != nil {
-		return nil, err
-	}
+	s := &spawner{setup: setup, exe: exe, args: args, secret: make([]byte, 32)}
 	defer func() {
 		if e == nil {
-			err = errors.Join(err, trace.Close())
+			err = errors.Join(err, s.close(), trace.Close())
 		}
 	}()
-	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return nil, err
-	}
-	router, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	rand.Read(s.secret) // never fails
+	if s.router, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
-	defer router.Close()
-	s := spawner{setup: setup, secret: secret, router: router, exe: exe, args: args}
-
-	decode, toDecode, addr, err := s.start(handoff.ToDecode, "")
+	ctx := context.Background()
+	decode, err := s.start(ctx, handoff.ToDecode, "")
 	if err != nil {
 		return nil, err
 	}
-	prefill, toPrefill, _, err := s.start(handoff.ToPrefill, addr)
+	prefill, err := s.start(ctx, handoff.ToPrefill, decode.addr)
 	if err != nil {
-		toDecode.Close()
+		decode.conn.Close()
 		return nil, errors.Join(err, decode.end())
 	}
-	e = newEngine(cfg, setup, trace, toPrefill, toDecode, func() error {
-		return errors.Join(prefill.end(), decode.end())
-	})
-	e.pids = map[string]int{"prefill": prefill.pid(), "decode": decode.pid()}
-	go e.watch(prefill, handoff.ToPrefill)
-	go e.watch(decode, handoff.ToDecode)
+	k := newKeeper(s, prefill, decode)
+	if cfg.Restart {
+		e = newEngine(cfg, setup, trace, prefill.conn, decode.conn, k.stop, k)
+	} else {
+		e = newEngine(cfg, setup, trace, prefill.conn, decode.conn, k.stop, nil)
+	}
+	k.serve(e)
 	return e, nil
 }
 
 // Pids are the processes of the nodes by role; empty if they have none of their own.
-func (e *Engine) Pids() map[string]int { return e.pids }
-
-// watch ends the engine when a node's process ends, which may be seen here
-// before it shows on a link.
-func (e *Engine) watch(p *process, role handoff.Role) {
-	<-p.ended
-	e.gone(role)
+func (e *Engine) Pids() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.pids)
 }
 
 type spawner struct {
@@ -83,6 +73,21 @@ type spawner struct {
 	router net.Listener
 	exe    string
 	args   []string
+}
+
+// close ends listening and removes what the nodes shared.
+func (s *spawner) close() error {
+	if s.router != nil {
+		s.router.Close()
+	}
+	return cleanUp(s.setup)
+}
+
+// child is a node's process that has greeted the router.
+type child struct {
+	*process
+	conn net.Conn
+	addr string // where decode listens
 }
 
 // orders is what a node's process is told, as one line of JSON.
@@ -94,20 +99,20 @@ type orders struct {
 	Decode string // address, for prefill
 }
 
-// start starts a node and waits until it has greeted the router; addr is where
-// it listens.
-func (s *spawner) start(role handoff.Role, decode string) (p *process, conn net.Conn, addr string, err error) {
+// start starts a node and waits until it has greeted the router.
+func (s *spawner) start(ctx context.Context, role handoff.Role, decode string) (*child, error) {
 	line, err := json.Marshal(orders{
 		Role: role, Setup: s.setup, Secret: hex.EncodeToString(s.secret),
 		Router: s.router.Addr().String(), Decode: decode,
 	})
 	if err != nil {
-		return nil, nil, "", err
+		return nil, err
 	}
-	if p, err = startProcess(append(line, '\n'), s.exe, s.args...); err != nil {
-		return nil, nil, "", fmt.Errorf("%v node: %w", role, err)
+	p, err := startProcess(append(line, '\n'), s.exe, s.args...)
+	if err != nil {
+		return nil, fmt.Errorf("%v node: %w", role, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("it does not call back in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it does not call back in time"))
 	defer cancel()
 	go func() {
 		select {
@@ -116,9 +121,10 @@ func (s *spawner) start(role handoff.Role, decode string) (p *process, conn net.
 		case <-ctx.Done():
 		}
 	}()
-	conn, g, err := accept(ctx, s.router, s.setup, handoff.ToRouter, role, s.secret)
+	me := func() node.Greeting { return node.Greeting{Role: handoff.ToRouter} }
+	conn, _, heard, err := accept(ctx, s.router, s.setup, me, role, s.secret)
 	if err != nil {
-		return nil, nil, "", errors.Join(fmt.Errorf("%v node: %w", role, err), p.end())
+		return nil, errors.Join(fmt.Errorf("%v node: %w", role, err), p.end())
 	}
-	return p, conn, g.Addr, nil
+	return &child{p, conn, heard.Addr}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
 )
 
 // TestMain lets the test binary stand in for the processes that the tests kill.
@@ -236,7 +237,8 @@ func TestNodeEndsWithItsInput(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- RunNode(t.Context(), in) }()
 	feed.Write(append(line, '\n'))
-	conn, g, err := accept(t.Context(), router, setup, handoff.ToRouter, handoff.ToDecode, []byte{0xab})
+	asRouter := func() node.Greeting { return node.Greeting{Role: handoff.ToRouter} }
+	conn, _, g, err := accept(t.Context(), router, setup, asRouter, handoff.ToDecode, []byte{0xab})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +281,7 @@ func TestAcceptIgnoresStrangers(t *testing.T) {
 			t.Error(err)
 			return nil
 		}
-		shake(t.Context(), conn, setup, handoff.ToDecode, handoff.ToRouter, secret, []byte(secret))
+		shake(t.Context(), conn, setup, node.Greeting{Role: handoff.ToDecode, Addr: secret}, handoff.ToRouter, []byte(secret))
 		return conn
 	}
 	var callers sync.WaitGroup
@@ -290,7 +292,8 @@ func TestAcceptIgnoresStrangers(t *testing.T) {
 			}
 		}
 	})
-	conn, g, err := accept(t.Context(), l, setup, handoff.ToRouter, handoff.ToDecode, []byte("right"))
+	asRouter := func() node.Greeting { return node.Greeting{Role: handoff.ToRouter} }
+	conn, _, g, err := accept(t.Context(), l, setup, asRouter, handoff.ToDecode, []byte("right"))
 	callers.Wait()
 	if err != nil || g.Addr != "right" {
 		t.Fatalf("got %+v, %v", g, err)
@@ -298,7 +301,7 @@ func TestAcceptIgnoresStrangers(t *testing.T) {
 	conn.Close()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("it does not call back"))
 	defer cancel()
-	if _, _, err := accept(ctx, l, setup, handoff.ToRouter, handoff.ToDecode, nil); err == nil || !strings.Contains(err.Error(), "does not call back") {
+	if _, _, _, err := accept(ctx, l, setup, asRouter, handoff.ToDecode, nil); err == nil || !strings.Contains(err.Error(), "does not call back") {
 		t.Errorf("nobody calls: %v", err)
 	}
 }

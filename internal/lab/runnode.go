@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
 )
 
 // RunNode is the life of a process that [StartProcesses] has started: it reads
@@ -58,17 +60,36 @@ func (o orders) run(ctx context.Context, secret []byte) error {
 }
 
 func (o orders) prefill(ctx context.Context, secret []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	meet := func(addr string) (node.Peer, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return node.Peer{}, fmt.Errorf("prefill to decode: %w", err)
+		}
+		return greetAsPrefill(ctx, o.Setup, conn, secret)
+	}
 	var d net.Dialer
 	router, err := d.DialContext(ctx, "tcp", o.Router)
 	if err != nil {
 		return fmt.Errorf("prefill to router: %w", err)
 	}
-	decode, err := d.DialContext(ctx, "tcp", o.Decode)
+	first, err := meet(o.Decode)
 	if err != nil {
 		router.Close()
-		return fmt.Errorf("prefill to decode: %w", err)
+		return err
 	}
-	return servePrefill(ctx, o.Setup, model.New(), router, decode, secret)
+	peers := make(chan node.Peer)
+	return servePrefill(ctx, o.Setup, model.New(), router, secret, first, func(addr string) {
+		calls.Go(func() {
+			if peer, err := meet(addr); err == nil { // else it has died, and another will be there to meet
+				hand(ctx, peers, peer)
+			}
+		})
+	}, peers)
 }
 
 func (o orders) decode(ctx context.Context, secret []byte) error {
@@ -82,11 +103,14 @@ func (o orders) decode(ctx context.Context, secret []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode to router: %w", err)
 	}
-	return serveDecode(ctx, o.Setup, model.New(), router, l.Addr().String(), secret, func() (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		conn, _, err := accept(ctx, l, o.Setup, handoff.ToDecode, handoff.ToPrefill, secret)
-		l.Close()
-		return conn, err
+	peers := make(chan node.Peer)
+	return serveDecode(ctx, o.Setup, model.New(), router, l.Addr().String(), secret, peers, func(ctx context.Context, pool string) {
+		for {
+			conn, said, _, err := accept(ctx, l, o.Setup, func() node.Greeting { return decodeGreeting(pool) }, handoff.ToPrefill, secret)
+			if err != nil {
+				return // nobody can call any more
+			}
+			hand(ctx, peers, node.Peer{Conn: conn, Epoch: said.Epoch})
+		}
 	})
 }

@@ -36,6 +36,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 	}
 	request.Tenant = tenant
 	request.ID = s.prefix + h.NewID()
+	request.Name = r.Header.Get("X-Request-Id")
 	head := head{ID: request.ID, Created: h.Now().Unix(), Model: h.Model}
 	if b.Stream {
 		h.stream(w, r, request, writer{shape: s, head: head, w: w}, b.StreamOptions.IncludeUsage)

@@ -33,6 +33,9 @@ func NewOrigins(cfg Config) *Origins {
 // Step takes the next record. It reports false if the machine would not have
 // acted as the record says.
 func (o *Origins) Step(r Record) bool {
+	if r.Start && r.By == ToDecode {
+		o.decode, o.last = NewDecode(o.cfg), make([]Origin, o.cfg.DecodePages)
+	}
 	if r.In != nil && r.By == ToPrefill && r.In.Kind == Put && r.In.OK && o.cfg.OneSided {
 		o.last[r.In.To] = Origin{r.In.Room, r.In.Index}
 	}

@@ -31,6 +31,9 @@ func NewRouter(cfg Config) *Router {
 // Live is how many requests have not ended.
 func (r *Router) Live() int { return len(r.rooms) }
 
+// Lost is why nothing can be served, Served if something can.
+func (r *Router) Lost() Reason { return r.lost.first() }
+
 // Mint is the room for the next request: a new one, or with fault IDReuse what
 // its client calls it, which fails while another request is called the same.
 func (r *Router) Mint(client Room) (Room, bool) {

@@ -9,9 +9,10 @@ import (
 )
 
 // Record is one line of a trace: how the engine is set up, what a request is
-// called, or one step of one machine.
+// called, that a node's process has begun, or one step of one machine.
 type Record struct {
 	Config *Config  `json:"config,omitempty"` // first line of a trace
+	Start  bool     `json:"start,omitempty"`  // a process has begun: its machine knows nothing
 	Name   string   `json:"name,omitempty"`   // what the API calls the room of In
 	By     Role     `json:"by,omitempty"`     // whose step
 	In     *Event   `json:"in,omitempty"`

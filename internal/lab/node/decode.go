@@ -6,25 +6,27 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
 )
 
-// RunDecode serves as the decode node over handshaken connections to the
-// router and to prefill, which it closes. It returns nil once the router hangs
-// up or ctx ends.
-func RunDecode(ctx context.Context, s Setup, m *model.Model, router, prefill net.Conn) error {
+// RunDecode serves as the decode node with the pool mem over a handshaken
+// connection to the router, both of which it closes, and with the prefill that
+// it meets. It returns nil once the router hangs up or ctx ends.
+func RunDecode(ctx context.Context, s Setup, m *model.Model, mem *Memory, router net.Conn, meeting Meeting) error {
 	trace, err := OpenTrace(s.Trace, handoff.ToDecode)
 	if err != nil {
-		return errors.Join(err, router.Close(), prefill.Close())
+		return errors.Join(err, router.Close(), mem.Close())
 	}
 	d := &decode{
-		node:    newNode(s, m, s.Handoff.DecodePages, router, prefill, handoff.ToPrefill),
+		node:    newNode(s, m, mem, handoff.ToDecode, handoff.ToPrefill, router, meeting),
 		machine: handoff.NewDecode(s.Handoff),
-		asked:   map[handoff.Room]asked{},
+		asked:   map[handoff.Room]*asked{},
 	}
 	d.trace = trace
+	trace.Start()
 	return d.run(ctx, d)
 }
 
@@ -33,23 +35,28 @@ func RunDecode(ctx context.Context, s Setup, m *model.Model, router, prefill net
 type decode struct {
 	*node
 	machine *handoff.Decode
-	asked   map[handoff.Room]asked
+	asked   map[handoff.Room]*asked
 	steps   []handoff.Event // one for each answer under way
-	page    []byte          // bytes of the page frame being taken
+	frame   *Frame          // what is being taken
+	renamed handoff.Room    // with fault IDReuse: a room whose next Forget is of the request before
 }
 
 type asked struct {
 	tokens   int // length of the prompt
 	sampling Sampling
+	guard    guard // of its pages, from Reserved on
 }
 
 func (d *decode) take(f *Frame) {
 	if f.Event.Kind == handoff.Submit {
-		d.asked[f.Event.Room] = asked{f.Event.Tokens, f.Sampling}
+		if d.asked[f.Event.Room] != nil {
+			d.renamed = f.Event.Room
+		}
+		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, sampling: f.Sampling}
 	}
-	d.page = f.Data
+	d.frame = f
 	d.step(f.Event)
-	d.page = nil
+	d.frame = nil
 }
 
 func (d *decode) step(e handoff.Event) {
@@ -60,7 +67,10 @@ func (d *decode) step(e handoff.Event) {
 		case handoff.ToRouter:
 			d.tell(a.Event)
 		case handoff.ToPrefill:
-			d.peer.Send(&Frame{Event: a.Event})
+			if a.Kind == handoff.Reserved {
+				d.asked[a.Room].guard.owner = owner(d.epoch, a.Room, a.Gen)
+			}
+			d.toPeer(&Frame{Event: a.Event})
 		default:
 			d.do(a)
 		}
@@ -71,29 +81,57 @@ func (d *decode) do(a handoff.Action) {
 	switch a.Kind {
 	case handoff.Zero:
 		d.cache.Zero(a.Event.To)
+	case handoff.Stamp:
+		o := owner(d.epoch, a.Room, a.Gen)
+		d.mem.mark(a.Event.To, markOf(o, a.Index, d.asked[a.Room].tokens, d.setup.Handoff.PageSize))
 	case handoff.Write:
-		copy(d.cache.Page(a.Event.To), d.page)
+		d.mem.store(a.Event.To, d.frame.Data, d.frame.Mark, d.on.Any(handoff.TagsByWriter))
 	case handoff.Verify:
-		d.step(handoff.Event{Kind: handoff.Verified, Room: a.Room, OK: true})
+		d.step(handoff.Event{Kind: handoff.Verified, Room: a.Room, OK: d.verify(a.Event)})
 	case handoff.Step:
 		d.steps = append(d.steps, a.Event)
 	case handoff.Forget:
-		delete(d.asked, a.Room)
+		if d.renamed != a.Room {
+			delete(d.asked, a.Room)
+		}
+		d.renamed = 0
 		d.steps = slices.DeleteFunc(d.steps, func(s handoff.Event) bool { return s.Room == a.Room })
 	default:
 		unknown(a)
 	}
 }
 
+// verify compares the tags of a room's pages, and their checksum with the one
+// that has come with the metadata, as far as they are on.
+func (d *decode) verify(e handoff.Event) bool {
+	if !d.owns(e.Room, e.Tokens) {
+		return false
+	}
+	if !e.Summed {
+		return true
+	}
+	table := d.machine.Table(e.Room)
+	if !d.on.Any(handoff.ChecksumReceiver) {
+		size := d.setup.Handoff.PageSize
+		table = table[:min(len(table), (e.Sent+size-1)/size)]
+	}
+	return checksum(d.cache, table) == [sumBytes]byte(d.frame.Data)
+}
+
+// owns compares the tags of the pages of the first tokens of a room.
+func (d *decode) owns(room handoff.Room, tokens int) bool {
+	return !d.on.Any(tagged) ||
+		d.asked[room].guard.owns(d.mem, d.machine.Table(room), tokens, d.setup.Handoff.PageSize)
+}
+
 // work computes one token of every answer under way.
 func (d *decode) work() bool {
 	steps := d.steps
 	d.steps = nil
-	tokens := make([]byte, len(steps))
-	d.each(len(steps), func(i, workers int) { tokens[i] = d.next(steps[i], workers) })
-	for i, s := range steps {
-		t := tokens[i]
-		d.step(handoff.Event{Kind: handoff.Stepped, Room: s.Room, Token: t, Stop: t == model.EndOfTurn})
+	ended := make([]handoff.Event, len(steps))
+	d.each(len(steps), func(i, workers int) { ended[i] = d.next(steps[i], workers) })
+	for _, e := range ended {
+		d.step(e)
 	}
 	return len(d.steps) > 0
 }
@@ -119,20 +157,51 @@ func (d *decode) each(n int, f func(i, workers int)) {
 	wg.Wait()
 }
 
-func (d *decode) next(s handoff.Event, workers int) byte {
-	table := model.Table(d.machine.Table(s.Room))
+// next computes a token, unless a page that it would come from is not the
+// room's own. One-sided writes may land while it is computed: what was read is
+// known to have been the room's own only if it still is.
+func (d *decode) next(s handoff.Event, workers int) handoff.Event {
+	mismatch := handoff.Event{Kind: handoff.Mismatch, Room: s.Room}
+	if !d.owns(s.Room, s.Pos) {
+		return mismatch
+	}
+	table := d.machine.Table(s.Room)
 	d.model.Write(d.cache, table, s.Pos, []byte{s.Token})
+	if !d.grow(s, table) {
+		return mismatch
+	}
 	logits := d.model.Logits(d.cache, table, s.Pos, s.Token, workers)
+	if d.setup.Handoff.OneSided && !d.owns(s.Room, s.Pos+1) {
+		return mismatch
+	}
 	a := d.asked[s.Room]
-	return a.sampling.Choose(&logits, s.Pos-a.tokens+1)
+	token := a.sampling.Choose(&logits, s.Pos-a.tokens+1)
+	return handoff.Event{Kind: handoff.Stepped, Room: s.Room, Token: token, Stop: token == model.EndOfTurn}
 }
 
-func (d *decode) ready() bool { return false }
-func (d *decode) send()       {}
+// grow tags the page of the token that has been written.
+func (d *decode) grow(s handoff.Event, table []int32) bool {
+	if !d.on.Any(tagged) {
+		return true
+	}
+	size := d.setup.Handoff.PageSize
+	g, page := &d.asked[s.Room].guard, table[s.Pos/size]
+	if s.Pos%size == 0 && d.on.Any(handoff.TagsByWriter) {
+		d.mem.mark(page, markOf(g.owner, s.Pos/size, s.Pos+1, size))
+		return true
+	}
+	return g.grow(d.mem, page, s.Pos, size)
+}
+
+func (d *decode) met(Peer)                    {}
+func (d *decode) lost()                       {}
+func (d *decode) ready() bool                 { return false }
+func (d *decode) due(time.Time) time.Duration { return -1 }
+func (d *decode) send(time.Time)              {}
 
 func (d *decode) stats() Stats {
 	return Stats{
-		UsedPages: d.machine.Pool().Used(), Running: d.machine.Running(),
+		UsedPages: d.machine.Pool().Used(), DrainingPages: d.machine.Draining(), Running: d.machine.Running(),
 		Waiting: d.machine.Waiting(), Failed: d.machine.Failed(),
 	}
 }

@@ -7,15 +7,18 @@ import (
 	"math"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/pagetag"
 )
 
 // Frame is what travels on a link: an event of the handoff with the data that
 // belongs to it, or a node's statistics.
 type Frame struct {
 	Event    handoff.Event
-	Sampling Sampling // of Submit
-	Data     []byte   // of Submit: the prompt's tokens; of Page: the page's bytes
-	Stats    *Stats   // in place of an event
+	Sampling Sampling     // of Submit
+	Mark     pagetag.Mark // of Page
+	Data     []byte       // of Submit: the prompt's tokens; of Page: the page's bytes; of Meta: the checksum
+	Stats    *Stats       // in place of an event
+	Meet     string       // likewise: where the peer listens that prefill shall call
 }
 
 // Sampling is how the tokens of an answer are chosen.
@@ -26,19 +29,21 @@ type Sampling struct {
 
 // Stats is what a node says about itself.
 type Stats struct {
-	UsedPages int
-	Running   int
-	Waiting   int
-	Failed    int64 // handoffs that did not end in a commit
-	PeerLost  bool  // the link to the other node has broken
+	UsedPages     int // draining ones too
+	DrainingPages int
+	Running       int
+	Waiting       int
+	Failed        int64  // handoffs that did not end in a commit
+	Epoch         uint64 // of the acquaintance with the other node; 0 while there is none
 }
 
 // Shape bounds what may stand in a frame. Both ends of a link have the same one.
 type Shape struct {
 	PageSize  int // tokens
 	PageBytes int
-	Context   int // tokens
-	Pages     int // of the larger pool
+	Context   int  // tokens
+	Pages     int  // of the larger pool
+	OneSided  bool // pages do not come as messages
 }
 
 // ErrFrame is wrapped by all errors about bytes that are not a frame.
@@ -47,6 +52,7 @@ var ErrFrame = errors.New("bad frame")
 const (
 	frameEvent = 1
 	frameStats = 2
+	frameMeet  = 3
 
 	flagStop        = 1
 	flagPlaceholder = 2
@@ -67,9 +73,12 @@ func (s Shape) maxBody() int {
 func appendFrame(b []byte, f *Frame) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
-	if f.Stats != nil {
+	switch {
+	case f.Stats != nil:
 		b = appendStats(append(b, frameStats), f.Stats)
-	} else {
+	case f.Meet != "":
+		b = append(append(b, frameMeet), f.Meet...)
+	default:
 		b = appendEvent(append(b, frameEvent), f)
 	}
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
@@ -77,13 +86,10 @@ func appendFrame(b []byte, f *Frame) []byte {
 }
 
 func appendStats(b []byte, s *Stats) []byte {
-	for _, v := range []int64{int64(s.UsedPages), int64(s.Running), int64(s.Waiting), s.Failed} {
+	for _, v := range [...]int{s.UsedPages, s.DrainingPages, s.Running, s.Waiting, int(s.Failed)} {
 		b = binary.AppendUvarint(b, uint64(v))
 	}
-	if s.PeerLost {
-		return append(b, 1)
-	}
-	return append(b, 0)
+	return binary.LittleEndian.AppendUint64(b, s.Epoch)
 }
 
 func appendEvent(b []byte, f *Frame) []byte {
@@ -110,6 +116,10 @@ func appendEvent(b []byte, f *Frame) []byte {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.Sampling.Temperature))
 		b = binary.LittleEndian.AppendUint64(b, f.Sampling.Seed)
 	}
+	if e.Kind == handoff.Page {
+		mark := f.Mark.Bytes()
+		b = append(b, mark[:]...)
+	}
 	return append(b, f.Data...)
 }
 
@@ -123,6 +133,11 @@ func parseFrame(body []byte, s Shape) (Frame, error) {
 			r.fail("%d bytes after statistics", len(r.rest))
 		}
 		return Frame{Stats: st}, r.err
+	case frameMeet:
+		if len(r.rest) == 0 || len(r.rest) > maxAddr {
+			r.fail("an address of %d bytes", len(r.rest))
+		}
+		return Frame{Meet: string(r.rest)}, r.err
 	case frameEvent:
 		f := r.event(s)
 		if r.err == nil {
@@ -175,15 +190,10 @@ func (r *reader) uvarint(limit uint64) uint64 {
 func (r *reader) int() int { return int(r.uvarint(maxNumber)) }
 
 func (r *reader) stats() *Stats {
-	s := &Stats{UsedPages: r.int(), Running: r.int(), Waiting: r.int(), Failed: int64(r.uvarint(math.MaxInt64))}
-	switch b := r.byte(); b {
-	case 0:
-	case 1:
-		s.PeerLost = true
-	default:
-		r.fail("a flag is %d", b)
+	return &Stats{
+		UsedPages: r.int(), DrainingPages: r.int(), Running: r.int(), Waiting: r.int(),
+		Failed: int64(r.uvarint(math.MaxInt64)), Epoch: r.uint64(),
 	}
-	return s
 }
 
 func (r *reader) event(s Shape) (f Frame) {
@@ -203,6 +213,9 @@ func (r *reader) event(s Shape) (f Frame) {
 	e.Pages = r.pages(s)
 	if e.Kind == handoff.Submit {
 		f.Sampling = Sampling{math.Float64frombits(r.uint64()), r.uint64()}
+	}
+	if e.Kind == handoff.Page {
+		f.Mark = pagetag.Mark{Owner: r.uint64(), Place: r.uint64()}
 	}
 	if r.err == nil && (!e.Kind.Valid() || set > flags || !e.Finish.Valid() || !e.Refusal.Valid() || e.Room == 0) {
 		r.fail("event %v of room %d has a field that is not known", e.Kind, e.Room)
@@ -229,11 +242,15 @@ func (r *reader) pages(s Shape) []int32 {
 func (r *reader) data(f *Frame, s Shape) {
 	n := len(r.rest)
 	switch k := f.Event.Kind; {
+	case k == handoff.Page && s.OneSided:
+		r.fail("a page, where prefill writes pages itself")
 	case k == handoff.Page && n != s.PageBytes:
 		r.fail("a page of %d bytes where a page has %d", n, s.PageBytes)
 	case k == handoff.Submit && n != 0 && n != f.Event.Tokens:
 		r.fail("a prompt of %d bytes that says it has %d tokens", n, f.Event.Tokens)
-	case k != handoff.Page && k != handoff.Submit && n != 0:
+	case k == handoff.Meta && f.Event.Summed != (n == sumBytes) || k == handoff.Meta && !f.Event.Summed && n != 0:
+		r.fail("a checksum of %d bytes where one has %d", n, sumBytes)
+	case k != handoff.Page && k != handoff.Submit && k != handoff.Meta && n != 0:
 		r.fail("%d bytes after event %v", n, k)
 	case n != 0:
 		f.Data = r.rest

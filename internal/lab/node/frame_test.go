@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/pagetag"
 )
 
 var testShape = Shape{PageSize: 2, PageBytes: 32, Context: 100, Pages: 50}
@@ -21,19 +22,23 @@ func anyFrame(t *rapid.T) Frame {
 	if rapid.Bool().Draw(t, "stats") {
 		return Frame{Stats: &Stats{
 			UsedPages: num.Draw(t, "used"), Running: num.Draw(t, "running"), Waiting: num.Draw(t, "waiting"),
-			Failed: rapid.Int64Min(0).Draw(t, "failed"), PeerLost: rapid.Bool().Draw(t, "lost"),
+			Failed: rapid.Int64Min(0).Draw(t, "failed"), DrainingPages: num.Draw(t, "draining"), Epoch: rapid.Uint64().Draw(t, "epoch"),
 		}}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "meet") == 0 {
+		return Frame{Meet: rapid.StringN(1, 40, 255).Draw(t, "addr")}
 	}
 	page := rapid.Int32Range(0, int32(testShape.Pages-1))
 	f := Frame{Event: handoff.Event{
-		Kind: handoff.Kind(rapid.IntRange(int(handoff.Open), int(handoff.Stepped)).Draw(t, "kind")),
+		Kind: handoff.Kind(rapid.IntRange(int(handoff.Open), int(handoff.Reset)).Draw(t, "kind")),
 		Room: handoff.Room(rapid.Uint64Min(1).Draw(t, "room")), Tokens: num.Draw(t, "tokens"), MaxNew: num.Draw(t, "max"),
 		Sent: num.Draw(t, "sent"), Prompt: num.Draw(t, "prompt"), Made: num.Draw(t, "made"), Pos: num.Draw(t, "pos"),
 		Index: num.Draw(t, "index"), From: page.Draw(t, "from"), To: page.Draw(t, "to"), Token: rapid.Byte().Draw(t, "token"),
 		Stop: rapid.Bool().Draw(t, "stop"), Placeholder: rapid.Bool().Draw(t, "placeholder"),
+		Gen: rapid.Uint64().Draw(t, "gen"), OK: rapid.Bool().Draw(t, "ok"),
 		Finish: handoff.Finish(rapid.IntRange(0, 2).Draw(t, "finish")),
 		Refusal: handoff.Refusal{
-			Reason: handoff.Reason(rapid.IntRange(0, int(handoff.Empty)).Draw(t, "reason")),
+			Reason: handoff.Reason(rapid.IntRange(0, int(handoff.NotOwned)).Draw(t, "reason")),
 			Have:   num.Draw(t, "have"), Extra: num.Draw(t, "extra"), Limit: num.Draw(t, "limit"),
 		},
 	}}
@@ -41,7 +46,12 @@ func anyFrame(t *rapid.T) Frame {
 		f.Event.Pages = rapid.SliceOfN(page, n, n).Draw(t, "list")
 	}
 	switch f.Event.Kind {
+	case handoff.Meta:
+		if f.Event.Summed = rapid.Bool().Draw(t, "summed"); f.Event.Summed {
+			f.Data = rapid.SliceOfN(rapid.Byte(), sumBytes, sumBytes).Draw(t, "sum")
+		}
 	case handoff.Page:
+		f.Mark = pagetag.Mark{Owner: rapid.Uint64().Draw(t, "owner"), Place: rapid.Uint64().Draw(t, "place")}
 		f.Data = rapid.SliceOfN(rapid.Byte(), testShape.PageBytes, testShape.PageBytes).Draw(t, "data")
 	case handoff.Submit:
 		f.Sampling = Sampling{rapid.Float64().Draw(t, "temperature"), rapid.Uint64().Draw(t, "seed")}
@@ -66,7 +76,7 @@ func TestFramesComeBack(t *testing.T) {
 			t.Fatalf("got %+v, %v\nwant %+v", got, err, f)
 		}
 		// A frame that is cut anywhere is none.
-		if cut := rapid.IntRange(0, len(b)-5).Draw(t, "cut"); f.Event.Kind != handoff.Submit || cut < len(b)-4-len(f.Data) {
+		if cut := rapid.IntRange(0, len(b)-5).Draw(t, "cut"); f.Event.Kind != handoff.Submit && f.Meet == "" || f.Meet == "" && cut < len(b)-4-len(f.Data) {
 			if _, err := parseFrame(b[4:4+cut], testShape); !errors.Is(err, ErrFrame) {
 				t.Fatalf("cut to %d of %d: %v", cut, len(b)-4, err)
 			}
@@ -84,7 +94,9 @@ func TestBadFramesSayWhatIsWrong(t *testing.T) {
 		"ends too early":                {},
 		"type 9 is not known":           {9, 0},
 		"bytes after statistics":        append(appendFrame(nil, &Frame{Stats: &Stats{}})[4:], 0),
-		"a flag is 7":                   {frameStats, 0, 0, 0, 0, 7},
+		"a checksum of 15 bytes":        event(func(f *Frame) { f.Event.Kind, f.Event.Summed, f.Data = handoff.Meta, true, make([]byte, 15) }),
+		"a checksum of 0 bytes":         event(func(f *Frame) { f.Event.Kind, f.Event.Summed = handoff.Meta, true }),
+		"an address of 0 bytes":         {frameMeet},
 		"a number is cut":               {frameStats, 0x80},
 		"of room 0":                     event(func(f *Frame) { f.Event.Room = 0 }),
 		"kind(99)":                      event(func(f *Frame) { f.Event.Kind = 99 }),
@@ -105,7 +117,7 @@ func TestBadFramesSayWhatIsWrong(t *testing.T) {
 // a frame must be within bounds and survive being written and read again.
 func FuzzParseFrame(f *testing.F) {
 	for _, frame := range []Frame{
-		{Stats: &Stats{UsedPages: 3, Failed: 1, PeerLost: true}},
+		{Stats: &Stats{UsedPages: 3, Failed: 1, Epoch: 9}},
 		{Event: handoff.Event{Kind: handoff.Ack, Room: 1}},
 		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 3}, Sampling: Sampling{1, 7}, Data: []byte("abc")},
 		{Event: handoff.Event{Kind: handoff.Page, Room: 2, Index: 1, From: 3, To: 4}, Data: make([]byte, testShape.PageBytes)},
@@ -114,6 +126,7 @@ func FuzzParseFrame(f *testing.F) {
 	} {
 		f.Add(appendFrame(nil, &frame)[4:])
 	}
+	f.Add([]byte{frameMeet, '1', ':', '2'})
 	f.Add([]byte{frameEvent, byte(handoff.Page), 255, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		frame, err := parseFrame(body, testShape)

@@ -26,6 +26,10 @@ type Greeting struct {
 	Role  handoff.Role // what it is: ToRouter, ToPrefill or ToDecode
 	Shape Shape
 	Addr  string // where it listens for other nodes, or empty
+	// Epoch numbers this acquaintance and Memory is the file of the pool that may
+	// be written to: both decode's to prefill, else 0 and empty.
+	Epoch  uint64
+	Memory string
 
 	version uint16
 	nonce   [16]byte
@@ -33,9 +37,12 @@ type Greeting struct {
 
 const (
 	magic        = "kvln"
-	prefixBytes  = len(magic) + 2 + 1
-	greetingSize = 1 + 16 + 4*4
+	prefixBytes  = len(magic) + 2 + 2
+	greetingSize = 1 + 16 + 4*4 + 1 + 8 + 1 + 2 // and the strings
 	macBytes     = sha256.Size
+
+	maxAddr = 255 // bytes
+	maxPath = 4096
 )
 
 // Handshake greets the other end of conn and checks that both ends fit and
@@ -109,6 +116,7 @@ func (g Greeting) fits(peer Greeting) error {
 		{"bytes a page", g.Shape.PageBytes, peer.Shape.PageBytes},
 		{"context", g.Shape.Context, peer.Shape.Context},
 		{"pages", g.Shape.Pages, peer.Shape.Pages},
+		{"one-sided writing", flag(g.Shape.OneSided), flag(peer.Shape.OneSided)},
 	} {
 		if c.here != c.theirs {
 			return fmt.Errorf("%w: %s is %d here and %d at %v: start both with the same",
@@ -121,17 +129,26 @@ func (g Greeting) fits(peer Greeting) error {
 	return nil
 }
 
-func (g Greeting) encode() ([]byte, error) {
-	if len(g.Addr) > 255 {
-		return nil, fmt.Errorf("%w: an address of %d bytes is too long", ErrHandshake, len(g.Addr))
+func flag(set bool) int {
+	if set {
+		return 1
 	}
-	b := append([]byte(magic), 0, 0, byte(greetingSize+len(g.Addr)))
-	binary.LittleEndian.PutUint16(b[len(magic):], g.version)
+	return 0
+}
+
+func (g Greeting) encode() ([]byte, error) {
+	if len(g.Addr) > maxAddr || len(g.Memory) > maxPath {
+		return nil, fmt.Errorf("%w: an address of %d bytes or a path of %d is too long", ErrHandshake, len(g.Addr), len(g.Memory))
+	}
+	b := binary.LittleEndian.AppendUint16([]byte(magic), g.version)
+	b = binary.LittleEndian.AppendUint16(b, uint16(greetingSize+len(g.Addr)+len(g.Memory)))
 	b = append(append(b, byte(g.Role)), g.nonce[:]...)
 	for _, v := range []int{g.Shape.PageSize, g.Shape.PageBytes, g.Shape.Context, g.Shape.Pages} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(v))
 	}
-	return append(b, g.Addr...), nil
+	b = binary.LittleEndian.AppendUint64(append(b, byte(flag(g.Shape.OneSided))), g.Epoch)
+	b = append(append(b, byte(len(g.Addr))), g.Addr...)
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(g.Memory))), g.Memory...), nil
 }
 
 // readGreeting reads a greeting of this version; of another one it reads no
@@ -148,7 +165,7 @@ func readGreeting(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("%w: version is %d here and %d at the other end: start both from the same program",
 			ErrHandshake, Version, v)
 	}
-	b = append(b, make([]byte, b[prefixBytes-1])...)
+	b = append(b, make([]byte, min(int(binary.LittleEndian.Uint16(b[prefixBytes-2:])), greetingSize+maxAddr+maxPath))...)
 	if _, err := io.ReadFull(r, b[prefixBytes:]); err != nil {
 		return nil, fmt.Errorf("%w: the greeting is cut: %w", ErrHandshake, err)
 	}
@@ -157,19 +174,23 @@ func readGreeting(r io.Reader) ([]byte, error) {
 
 func decodeGreeting(b []byte) (Greeting, error) {
 	rest, ok := bytes.CutPrefix(b, []byte(magic))
-	if !ok || len(rest) < 3+greetingSize {
+	if !ok || len(rest) < 4+greetingSize || len(rest)-4 != int(binary.LittleEndian.Uint16(rest[2:])) {
 		return Greeting{}, fmt.Errorf("%w: the greeting has %d bytes", ErrHandshake, len(b))
 	}
-	g := Greeting{version: binary.LittleEndian.Uint16(rest), Role: handoff.Role(rest[3])}
-	rest = rest[4:]
-	copy(g.nonce[:], rest)
-	rest = rest[len(g.nonce):]
+	g := Greeting{version: binary.LittleEndian.Uint16(rest), Role: handoff.Role(rest[4])}
+	r := reader{rest: rest[5:]}
+	copy(g.nonce[:], r.take(len(g.nonce)))
 	for _, p := range []*int{&g.Shape.PageSize, &g.Shape.PageBytes, &g.Shape.Context, &g.Shape.Pages} {
-		*p = int(binary.LittleEndian.Uint32(rest))
-		rest = rest[4:]
+		*p = int(binary.LittleEndian.Uint32(r.take(4)))
 	}
-	g.Addr = string(rest)
-	if g.Role != handoff.ToRouter && g.Role != handoff.ToPrefill && g.Role != handoff.ToDecode {
+	oneSided := r.byte()
+	g.Shape.OneSided, g.Epoch = oneSided == 1, r.uint64()
+	g.Addr = string(r.take(int(r.byte())))
+	g.Memory = string(r.take(int(binary.LittleEndian.Uint16(r.take(2)))))
+	switch {
+	case r.err != nil || len(r.rest) != 0 || oneSided > 1 || len(g.Memory) > maxPath:
+		return Greeting{}, fmt.Errorf("%w: the greeting's parts do not make up its %d bytes", ErrHandshake, len(b))
+	case g.Role != handoff.ToRouter && g.Role != handoff.ToPrefill && g.Role != handoff.ToDecode:
 		return Greeting{}, fmt.Errorf("%w: the other end says it is %v", ErrHandshake, g.Role)
 	}
 	return g, nil

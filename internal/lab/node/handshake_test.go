@@ -30,12 +30,12 @@ func meet(a, b Greeting, secretA, secretB string) (ga, gb Greeting, errA, errB e
 
 func TestHandshake(t *testing.T) {
 	a := Greeting{Role: handoff.ToRouter, Shape: testShape}
-	b := Greeting{Role: handoff.ToDecode, Shape: testShape, Addr: "127.0.0.1:1234"}
+	b := Greeting{Role: handoff.ToDecode, Shape: testShape, Addr: "127.0.0.1:1234", Epoch: 1 << 60, Memory: "/a/file"}
 	ga, gb, errA, errB := meet(a, b, "s", "s")
 	if errA != nil || errB != nil {
 		t.Fatal(errA, errB)
 	}
-	if ga.Role != b.Role || ga.Addr != b.Addr || ga.Shape != b.Shape || gb.Role != a.Role || gb.Addr != "" {
+	if ga.Role != b.Role || ga.Addr != b.Addr || ga.Epoch != b.Epoch || ga.Memory != b.Memory || ga.Shape != b.Shape || gb.Role != a.Role || gb.Addr != "" {
 		t.Errorf("got %+v and %+v", ga, gb)
 	}
 }
@@ -47,13 +47,14 @@ func TestHandshakeRefusesWhatDoesNotFit(t *testing.T) {
 		return g
 	}
 	for want, b := range map[string]Greeting{
-		"page size is 2 here and 64 at decode":     peer(func(g *Greeting) { g.Shape.PageSize = 64 }),
-		"bytes a page is 32 here and 48 at decode": peer(func(g *Greeting) { g.Shape.PageBytes = 48 }),
-		"context is 100 here and 200 at decode":    peer(func(g *Greeting) { g.Shape.Context = 200 }),
-		"pages is 50 here and 7 at decode":         peer(func(g *Greeting) { g.Shape.Pages = 7 }),
-		"version is 2 here and 9 at the other end": peer(func(g *Greeting) { g.version = 9 }),
-		"both ends are router":                     peer(func(g *Greeting) { g.Role = handoff.ToRouter }),
-		"says it is client":                        peer(func(g *Greeting) { g.Role = handoff.ToClient }),
+		"page size is 2 here and 64 at decode":        peer(func(g *Greeting) { g.Shape.PageSize = 64 }),
+		"bytes a page is 32 here and 48 at decode":    peer(func(g *Greeting) { g.Shape.PageBytes = 48 }),
+		"context is 100 here and 200 at decode":       peer(func(g *Greeting) { g.Shape.Context = 200 }),
+		"pages is 50 here and 7 at decode":            peer(func(g *Greeting) { g.Shape.Pages = 7 }),
+		"version is 2 here and 9 at the other end":    peer(func(g *Greeting) { g.version = 9 }),
+		"one-sided writing is 0 here and 1 at decode": peer(func(g *Greeting) { g.Shape.OneSided = true }),
+		"both ends are router":                        peer(func(g *Greeting) { g.Role = handoff.ToRouter }),
+		"says it is client":                           peer(func(g *Greeting) { g.Role = handoff.ToClient }),
 	} {
 		_, _, err, _ := meet(Greeting{Role: handoff.ToRouter, Shape: testShape}, b, "s", "s")
 		if !errors.Is(err, ErrHandshake) || !strings.Contains(err.Error(), want) {
@@ -71,7 +72,7 @@ func TestHandshakeRefusesStrangers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for _, says := range []string{"", "GET / HTTP/1.1\r\n\r\n", magic + "\x01", magic + "\x01\x00\xffshort", magic + "\x01\x00\x00"} {
+	for _, says := range []string{"", "GET / HTTP/1.1\r\n\r\n", magic + "\x01", magic + "\x02\x00\xff\x00short", magic + "\x02\x00\x00\x00"} {
 		x, y := net.Pipe()
 		go func() {
 			go io.Copy(io.Discard, y)
@@ -100,7 +101,7 @@ func TestHandshakeRefusesAnEcho(t *testing.T) {
 }
 
 func FuzzDecodeGreeting(f *testing.F) {
-	good, _ := Greeting{Role: handoff.ToDecode, Shape: testShape, Addr: "127.0.0.1:1"}.encode()
+	good, _ := Greeting{Role: handoff.ToDecode, Shape: testShape, Addr: "127.0.0.1:1", Memory: "m"}.encode()
 	f.Add(good)
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -31,6 +31,9 @@ func (in *Inbound) Release() {
 	}
 }
 
+// On reports whether the frame, or the end, is that of a link.
+func (in *Inbound) On(l *Link) bool { return in.link == l }
+
 // inFlight is how many bytes of pages one end of a link holds at most while
 // they wait for the wire, or for the node to store them.
 const inFlight = 4 << 20
@@ -182,7 +185,7 @@ func (l *Link) read() {
 	for {
 		in, err := l.next(r)
 		if err != nil {
-			in = Inbound{From: l.peer, Err: err}
+			in = Inbound{From: l.peer, Err: err, link: l}
 		}
 		select {
 		case l.inbox <- in:

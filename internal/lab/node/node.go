@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
@@ -23,6 +24,11 @@ type Setup struct {
 	Handoff handoff.Config
 	Workers int    // goroutines that compute at the same time, at least 1
 	Trace   string // file that every step of a machine is appended to; empty traces nothing
+	// Lag is how long a one-sided write takes at most; how long each takes is
+	// drawn evenly, so that they end in any order.
+	Lag time.Duration
+	// Dir is where decode's pool lies if writes are one-sided.
+	Dir string
 }
 
 // Shape is what both ends of this node's links must agree on.
@@ -32,6 +38,7 @@ func (s Setup) Shape() Shape {
 		PageBytes: model.CacheBytes(1, s.Handoff.PageSize),
 		Context:   s.Handoff.Context,
 		Pages:     max(s.Handoff.PrefillPages, s.Handoff.DecodePages),
+		OneSided:  s.Handoff.OneSided,
 	}
 }
 
@@ -42,72 +49,98 @@ const (
 
 // node is what prefill and decode have in common.
 type node struct {
-	setup  Setup
-	model  *model.Model
-	cache  *model.Cache
-	inbox  chan Inbound
-	router *Link
-	peer   *Link
-	lost   bool    // the link to the peer has ended
-	out    []Frame // for the router, held until the turn's report is queued
-	last   Stats
-	trace  *Tracer
+	setup      Setup
+	on         handoff.Defences
+	model      *model.Model
+	mem        *Memory
+	cache      *model.Cache // of mem
+	inbox      chan Inbound
+	role       handoff.Role
+	peerRole   handoff.Role
+	router     *Link
+	meeting    Meeting
+	peer       *Link  // nil while there is none
+	epoch      uint64 // of the acquaintance with it
+	acquainted bool   // there has been one
+	out        []Frame
+	last       Stats
+	trace      *Tracer
 }
 
-func newNode(s Setup, m *model.Model, pages int, router, peer net.Conn, peerRole handoff.Role) *node {
-	n := &node{setup: s, model: m, cache: model.NewCache(pages, s.Handoff.PageSize), inbox: make(chan Inbound, inboxSize)}
+// newNode makes a node that has no peer yet. It owns mem and router from here on.
+func newNode(s Setup, m *model.Model, mem *Memory, role, peerRole handoff.Role, router net.Conn, meeting Meeting) *node {
+	n := &node{
+		setup: s, on: s.Handoff.Switches.On(), model: m, mem: mem, cache: mem.cache,
+		inbox: make(chan Inbound, inboxSize), role: role, peerRole: peerRole, meeting: meeting,
+	}
 	n.router = NewLink(router, handoff.ToRouter, s.Shape(), n.inbox)
-	n.peer = NewLink(peer, peerRole, s.Shape(), n.inbox)
 	return n
 }
 
-func (n *node) close() {
+func (n *node) close() error {
 	n.router.Close()
-	n.peer.Close()
-	n.trace.Close()
+	if n.peer != nil {
+		n.peer.Close()
+	}
+	return errors.Join(n.trace.Close(), n.mem.Close())
 }
 
 // worker is what sets prefill and decode apart.
 type worker interface {
-	take(*Frame)  // deal with a frame
-	work() bool   // do one piece of work; false if there is none
-	ready() bool  // could send more if there were a buffer
-	send()        // send what there are buffers for
-	stats() Stats // without PeerLost
+	step(handoff.Event)          // give the machine an event and do what it says
+	take(*Frame)                 // deal with a frame
+	met(Peer)                    // there is another peer, of which nothing has come yet
+	lost()                       // there is none any more, and the machine knows
+	work() bool                  // do one piece of work; false if there is none
+	ready() bool                 // could send more if there were a buffer
+	due(time.Time) time.Duration // until a write is over; never if negative
+	send(time.Time)              // send what there are buffers for
+	stats() Stats                // without Epoch
+	close() error
 }
 
 // run serves until the router hangs up or ctx ends, which both are nil, or
 // until the router's link breaks.
-func (n *node) run(ctx context.Context, w worker) error {
-	defer n.close()
+func (n *node) run(ctx context.Context, w worker) (err error) {
+	defer func() { err = errors.Join(err, w.close()) }()
+	wake := time.NewTimer(time.Hour)
+	defer wake.Stop()
 	busy := false
 	for {
-		if err := n.receive(ctx, w, busy); err != nil {
+		if err := n.receive(ctx, w, busy, wake); err != nil {
 			if errors.Is(err, io.EOF) || ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		w.send()
+		w.send(time.Now())
 		n.report(w)
 		busy = w.work()
-		w.send()
+		w.send(time.Now())
 		n.report(w)
 	}
 }
 
 // receive takes what has arrived, and waits for something if there is no work.
-func (n *node) receive(ctx context.Context, w worker, busy bool) error {
-	if !busy {
+func (n *node) receive(ctx context.Context, w worker, busy bool, wake *time.Timer) error {
+	if wait := w.due(time.Now()); !busy && wait != 0 {
 		var buffer chan []byte
-		if w.ready() {
+		if n.peer != nil && w.ready() {
 			buffer = n.peer.pages
+		}
+		var alarm <-chan time.Time
+		if wait > 0 {
+			wake.Reset(wait)
+			alarm = wake.C
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case b := <-buffer:
 			n.peer.pages <- b
+		case <-alarm:
+		case p := <-n.meeting.Peers:
+			n.meet(w, p)
 		case in := <-n.inbox:
 			if err := n.accept(w, &in); err != nil {
 				return err
@@ -118,6 +151,8 @@ func (n *node) receive(ctx context.Context, w worker, busy bool) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case p := <-n.meeting.Peers:
+			n.meet(w, p)
 		case in := <-n.inbox:
 			if err := n.accept(w, &in); err != nil {
 				return err
@@ -130,15 +165,46 @@ func (n *node) receive(ctx context.Context, w worker, busy bool) error {
 }
 
 func (n *node) accept(w worker, in *Inbound) error {
+	defer in.Release()
+	if in.From != handoff.ToRouter && in.link != n.peer {
+		return nil // late, from a peer that is gone
+	}
+	if in.Err == nil {
+		in.Err = n.proper(in)
+	}
 	switch {
 	case in.Err != nil && in.From == handoff.ToRouter:
 		return fmt.Errorf("link to %v: %w", in.From, in.Err)
 	case in.Err != nil:
-		n.lost = true
+		n.losePeer(w)
 	case in.Frame.Stats != nil: // nodes do not watch each other
+	case in.Frame.Meet != "":
+		n.meeting.Call(in.Frame.Meet)
 	default:
 		w.take(&in.Frame)
-		in.Release()
+	}
+	return nil
+}
+
+// proper refuses what its sender has no business to send: a machine would take
+// it for something that this node itself has seen.
+func (n *node) proper(in *Inbound) error {
+	f := &in.Frame
+	switch {
+	case f.Stats != nil:
+		return nil
+	case f.Meet != "":
+		if in.From != handoff.ToRouter || n.meeting.Call == nil {
+			return fmt.Errorf("%w: %v has nobody to be met", ErrFrame, in.From)
+		}
+		return nil
+	case !f.Event.Kind.Travels(in.From, n.role):
+		return fmt.Errorf("%w: %v is not %v's to send", ErrFrame, f.Event.Kind, in.From)
+	}
+	for _, page := range f.Event.Pages {
+		if int(page) >= n.setup.Handoff.DecodePages {
+			return fmt.Errorf("%w: page %d of decode's %d", ErrFrame, page, n.setup.Handoff.DecodePages)
+		}
 	}
 	return nil
 }
@@ -146,9 +212,9 @@ func (n *node) accept(w worker, in *Inbound) error {
 // report queues changed statistics and then the turn's frames for the router,
 // so that who reads an answer's end finds its pages free.
 func (n *node) report(w worker) {
-	n.trace.Flush() // before anybody can see what came of the steps
+	n.trace.Flush()
 	s := w.stats()
-	s.PeerLost = n.lost
+	s.Epoch = n.epoch
 	if s != n.last {
 		n.last = s
 		n.router.Report(s)

@@ -3,8 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
-	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
@@ -14,20 +14,23 @@ import (
 // so that aborts are noticed and pages of the prompt before keep flowing.
 const chunk = 2048
 
-// RunPrefill serves as the prefill node over handshaken connections to the
-// router and to decode, which it closes. It returns nil once the router hangs
-// up or ctx ends.
-func RunPrefill(ctx context.Context, s Setup, m *model.Model, router, decode net.Conn) error {
+// RunPrefill serves as the prefill node over a handshaken connection to the
+// router, which it closes, and with the decode that it meets. It returns nil
+// once the router hangs up or ctx ends.
+func RunPrefill(ctx context.Context, s Setup, m *model.Model, router net.Conn, meeting Meeting) error {
 	trace, err := OpenTrace(s.Trace, handoff.ToPrefill)
 	if err != nil {
-		return errors.Join(err, router.Close(), decode.Close())
+		return errors.Join(err, router.Close())
 	}
+	mem := NewMemory(s.Handoff.PrefillPages, s.Handoff.PageSize)
 	p := &prefill{
-		node:    newNode(s, m, s.Handoff.PrefillPages, router, decode, handoff.ToDecode),
+		node:    newNode(s, m, mem, handoff.ToPrefill, handoff.ToDecode, router, meeting),
 		machine: handoff.NewPrefill(s.Handoff),
 		prompts: map[handoff.Room]prompt{},
+		lags:    rand.New(rand.NewPCG(uint64(s.Lag), 1)),
 	}
 	p.trace = trace
+	trace.Start()
 	return p.run(ctx, p)
 }
 
@@ -36,13 +39,18 @@ type prefill struct {
 	machine *handoff.Prefill
 	prompts map[handoff.Room]prompt
 	job     job
-	unsent  []handoff.Action // for decode, in order
-	over    []handoff.Event  // what became of writes, for the machine
+
+	unsent []handoff.Action // for decode, in order
+	flying []flight         // one-sided writes that have begun
+	over   []handoff.Event  // what became of writes, for the machine
+	remote *Memory          // decode's pool, if writes are one-sided
+	lags   *rand.Rand
 }
 
 type prompt struct {
 	tokens   []byte
 	sampling Sampling
+	sum      [sumBytes]byte // of its pages, as they were computed
 }
 
 // job is the prompt being computed; room 0 is none.
@@ -55,13 +63,28 @@ type job struct {
 
 func (p *prefill) take(f *Frame) {
 	if f.Event.Kind == handoff.Submit {
-		p.prompts[f.Event.Room] = prompt{f.Data, f.Sampling}
+		p.prompts[f.Event.Room] = prompt{tokens: f.Data, sampling: f.Sampling}
 	}
 	p.step(f.Event)
+}
+
+// step gives the machine an event, and then what became of the writes that
+// were dropped for it.
+func (p *prefill) step(e handoff.Event) {
+	p.feed(e)
 	p.settle()
 }
 
-func (p *prefill) step(e handoff.Event) {
+// settle tells the machine of the writes that are over.
+func (p *prefill) settle() {
+	for len(p.over) > 0 {
+		e := p.over[0]
+		p.over = p.over[1:]
+		p.feed(e)
+	}
+}
+
+func (p *prefill) feed(e handoff.Event) {
 	actions := p.machine.Step(e)
 	p.trace.Step(e, actions)
 	for _, a := range actions {
@@ -76,47 +99,33 @@ func (p *prefill) step(e handoff.Event) {
 	}
 }
 
-// settle tells the machine of the writes that are over.
-func (p *prefill) settle() {
-	for len(p.over) > 0 {
-		e := p.over[0]
-		p.over = p.over[1:]
-		p.step(e)
-	}
-}
-
-// put is what becomes of a page's write.
-func put(page handoff.Event, done bool) handoff.Event {
-	return handoff.Event{
-		Kind: handoff.Put, Room: page.Room, Index: page.Index, To: page.To, Gen: page.Gen, OK: done,
-	}
-}
-
 func (p *prefill) do(a handoff.Action) {
 	switch a.Kind {
 	case handoff.Zero:
 		p.cache.Zero(a.Event.To)
 	case handoff.Run:
-		tokens := p.prompts[a.Room].tokens
-		if a.Placeholder {
-			tokens = []byte{model.DocStart}
-		}
-		p.job = job{room: a.Room, tokens: tokens[:a.Tokens], table: p.machine.Table(a.Room)}
+		p.begin(a)
 	case handoff.Halt:
 		if p.job.room == a.Room {
 			p.job = job{}
 		}
-		p.unsent = slices.DeleteFunc(p.unsent, func(u handoff.Action) bool {
-			if u.Room != a.Room || u.Kind != handoff.Page {
-				return false
-			}
-			p.over = append(p.over, put(u.Event, false))
-			return true
-		})
+		p.unsent = p.dropped(p.unsent, func(e handoff.Event) bool { return e.Room == a.Room && e.Kind == handoff.Page })
 	case handoff.Forget:
 		delete(p.prompts, a.Room)
 	default:
 		unknown(a)
+	}
+}
+
+// begin sets out to compute a prompt. Until that is done its pages are nobody's.
+func (p *prefill) begin(a handoff.Action) {
+	tokens := p.prompts[a.Room].tokens
+	if a.Placeholder {
+		tokens = []byte{model.DocStart}
+	}
+	p.job = job{room: a.Room, tokens: tokens[:a.Tokens], table: p.machine.Table(a.Room)}
+	for _, page := range p.job.table {
+		p.mem.clear(page)
 	}
 }
 
@@ -138,29 +147,49 @@ func (p *prefill) work() bool {
 func (p *prefill) first() {
 	j := p.job
 	p.job = job{}
+	p.sign(j)
 	last := len(j.tokens) - 1
 	logits := p.model.Logits(p.cache, j.table, last, j.tokens[last], p.setup.Workers)
 	token := p.prompts[j.room].sampling.Choose(&logits, 0)
 	p.step(handoff.Event{Kind: handoff.Ran, Room: j.room, Token: token, Stop: token == model.EndOfTurn})
 }
 
-func (p *prefill) ready() bool { return len(p.unsent) > 0 && !p.lost }
-
-func (p *prefill) send() {
-	for len(p.unsent) > 0 {
-		f := Frame{Event: p.unsent[0].Event}
-		if f.Event.Kind != handoff.Page {
-			p.peer.Send(&f)
-		} else {
-			f.Data = p.cache.Page(f.Event.From)
-			if !p.lost && !p.peer.SendPage(&f) {
-				return
-			}
-			p.over = append(p.over, put(f.Event, true))
-		}
-		p.unsent = p.unsent[1:]
-		p.settle() // the last page's end sends the metadata
+// sign tags the pages that this node has written, for the lease that they will
+// be written under on the other side, and takes their checksum.
+func (p *prefill) sign(j job) {
+	o := owner(p.epoch, j.room, p.machine.Lease(j.room))
+	for i, page := range j.table {
+		p.mem.mark(page, markOf(o, i, len(j.tokens), p.setup.Handoff.PageSize))
 	}
+	if p.on.Any(handoff.ChecksumSender | handoff.ChecksumReceiver) {
+		r := p.prompts[j.room]
+		r.sum = checksum(p.cache, j.table)
+		p.prompts[j.room] = r
+	}
+}
+
+func (p *prefill) met(peer Peer) { p.remote = peer.Memory }
+
+// lost drops all that was meant for a peer that is gone. No write of this node
+// lands there any more.
+func (p *prefill) lost() {
+	p.unsent = p.dropped(p.unsent, func(handoff.Event) bool { return true })
+	for _, f := range p.flying {
+		p.over = append(p.over, put(f.Event, false))
+	}
+	p.flying = nil
+	if p.remote != nil {
+		p.remote.Close()
+		p.remote = nil
+	}
+	p.settle()
+}
+
+func (p *prefill) close() error {
+	if p.remote != nil {
+		p.remote.Close()
+	}
+	return p.node.close()
 }
 
 func (p *prefill) stats() Stats {

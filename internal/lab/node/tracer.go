@@ -48,6 +48,13 @@ func (t *Tracer) Begin(c handoff.Config) {
 	}
 }
 
+// Start records that a process has begun.
+func (t *Tracer) Start() {
+	if t != nil {
+		t.add(handoff.Record{By: t.by, Start: true})
+	}
+}
+
 // Open records what the API calls a room.
 func (t *Tracer) Open(name string, in handoff.Event, out []handoff.Action) {
 	if t != nil {
