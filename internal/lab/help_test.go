@@ -117,7 +117,12 @@ func direct(m *model.Model, tokens []byte, maxNew int, s node.Sampling) string {
 // eventually waits for something that another goroutine or process brings about.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	within(t, time.Minute, what, ok)
+}
+
+func within(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	for !ok() {
 		select {

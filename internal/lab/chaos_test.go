@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// busy is an engine with little memory for many clients, whose pages hold whole
+// sentences and go from hand to hand.
+func busy(faults ...string) Config {
+	return Config{
+		Context: 2048, PrefillPool: 32768, DecodePool: 32768, PageSize: 64, Policy: "lifo", Workers: 1,
+		OneSided: true, Lag: 20 * time.Millisecond, Faults: faults,
+	}
+}
+
+// crowd is many clients at once, of which some go away in the middle.
+type crowd struct {
+	engine *Engine
+	values sync.Map // every value that some prompt holds
+
+	opened, served, failed, left atomic.Int64
+	leaks                        atomic.Int64 // answers with somebody else's value
+	wrong                        atomic.Int64 // answers that are neither their own value nor somebody else's
+
+	mu      sync.Mutex
+	example string
+}
+
+// client asks for its own value again and again until ctx ends. Those who will
+// go away have theirs on every page, so that a page of theirs is found wherever
+// it lies.
+func (c *crowd) client(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		c.opened.Add(1)
+		n := 600 + rng.IntN(800)
+		prompt, value := recall(rng, n)
+		c.values.Store(value, true)
+		if rng.IntN(10) < 3 {
+			prompt = chat(strings.Repeat("\n"+key+" "+value, n/(len(key)+len(value)+2)) + "\n" + key)
+			c.leave(prompt, time.Duration(rng.Int64N(2*int64(c.engine.setup.Lag))))
+			continue
+		}
+		got := collect(c.engine.Submit(context.Background(), Request{Tokens: prompt, MaxTokens: 24}))
+		c.judge(got, value)
+	}
+}
+
+// leave sends a prompt and goes away some time later.
+func (c *crowd) leave(prompt []byte, after time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), after)
+	defer cancel()
+	collect(c.engine.Submit(ctx, Request{Tokens: prompt, MaxTokens: 24}))
+	c.left.Add(1)
+}
+
+func (c *crowd) judge(got result, value string) {
+	text := strings.TrimSpace(got.text)
+	switch {
+	case got.err == nil && text == value:
+		c.served.Add(1)
+		return
+	case got.err != nil && strings.HasPrefix(value, text):
+		c.failed.Add(1)
+		time.Sleep(time.Millisecond) // while a node is dead there is nothing to wait for
+		return
+	}
+	foreign := false
+	c.values.Range(func(v, _ any) bool {
+		foreign = v != value && strings.Contains(text, v.(string)[:8])
+		return !foreign
+	})
+	if foreign {
+		c.leaks.Add(1)
+	} else {
+		c.wrong.Add(1)
+	}
+	c.mu.Lock()
+	c.example = fmt.Sprintf("%q in place of %q, %+v", text, value, got.err)
+	c.mu.Unlock()
+}
+
+func (c *crowd) String() string {
+	return fmt.Sprintf("%d opened: %d served, %d ended with an error, %d left; %d leaks, %d wrong (%s)",
+		c.opened.Load(), c.served.Load(), c.failed.Load(), c.left.Load(), c.leaks.Load(), c.wrong.Load(), c.example)
+}
+
+// gather lets so many clients at an engine until enough says so, and waits for
+// all of them. It fails if that takes longer than limit.
+func gather(t *testing.T, e *Engine, clients int, limit time.Duration, enough func(c *crowd) bool) *crowd {
+	t.Helper()
+	c := &crowd{engine: e}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() { c.client(ctx, rand.New(rand.NewPCG(uint64(i), 31))) })
+	}
+	defer func() { cancel(); wg.Wait(); t.Log(c) }()
+	within(t, limit, "enough has happened", func() bool { return enough(c) })
+	return c
+}
+
+// kills kills a node now and then, and counts.
+func kills(ctx context.Context, e *Engine, every time.Duration, n *atomic.Int64) {
+	rng := rand.New(rand.NewPCG(1, 32))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		if pid := e.Pids()[[]string{"prefill", "decode"}[rng.IntN(2)]]; syscall.Kill(pid, syscall.SIGKILL) == nil {
+			n.Add(1)
+		}
+	}
+}
+
+// Clients that go away, nodes that are killed: nobody gets anything of anybody
+// else's, everybody gets an answer or an error, and no page is lost.
+func TestChaos(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	clients, every, deaths := 8, 400*time.Millisecond, int64(6)
+	lasting := time.Duration(0)
+	if *sweep {
+		clients, every, deaths, lasting = 64, 2*time.Second, 100, 5*time.Minute
+	}
+	cfg := busy()
+	cfg.Restart, cfg.TimeLimit = true, 20*time.Second
+	e := startProcesses(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	var dead atomic.Int64
+	killer := make(chan struct{})
+	go func() { defer close(killer); kills(ctx, e, every, &dead) }()
+	until := time.Now().Add(lasting)
+	c := gather(t, e, clients, lasting+time.Minute, func(c *crowd) bool {
+		return dead.Load() >= deaths && c.served.Load() > 40 && time.Now().After(until)
+	})
+	cancel()
+	<-killer
+	if c.leaks.Load()+c.wrong.Load() > 0 || c.failed.Load() == 0 || c.left.Load() == 0 {
+		t.Errorf("%v, with %d kills", c, dead.Load())
+	}
+	eventually(t, "nodes that know each other", func() bool {
+		pids := e.Pids()
+		return alive(pids["prefill"]) && alive(pids["decode"]) && e.State().Broken == ""
+	})
+	idle(t, e)
+	prompt, value := recall(rand.New(rand.NewPCG(1, 33)), 900)
+	if got := serve(t, e, Request{Tokens: prompt, MaxTokens: 24}); strings.TrimSpace(got.text) != value {
+		t.Errorf("afterwards: got %+v, want %q", got, value)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if folders(t) != 0 {
+		t.Error("shared pools are left behind")
+	}
+}
+
+// The same crowd finds each fault, without any kills: the test can fail. With
+// the defence that is named, it finds nothing foreign.
+func TestChaosFindsFaults(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, c := range []struct{ fault, defence string }{
+		{"late_write", "tags"}, {"late_write", "quiesce"}, {"stale_source", "generations"}, {"double_owner", "tags"},
+	} {
+		e := startProcesses(t, busy(c.fault))
+		gather(t, e, 8, time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
+		e.Close()
+		cfg := busy(c.fault)
+		cfg.Defences = []string{c.defence}
+		e = startProcesses(t, cfg)
+		if got := gather(t, e, 8, time.Minute, func(c *crowd) bool { return c.left.Load() > 40 }); got.leaks.Load()+got.wrong.Load() > 0 {
+			t.Errorf("%s with %s: %v", c.fault, c.defence, got)
+		}
+		if err := e.Close(); err != nil {
+			t.Errorf("%s with %s: %v", c.fault, c.defence, err)
+		}
+	}
+}
