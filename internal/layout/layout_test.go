@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/report":    {"canary", "internal/campaign", "internal/oracle", "internal/wire"},
 	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
 	"internal/explore":   {"internal/lab/handoff"},
+	"spec":               {},
 	// The lab must not know what a canary is.
 	"internal/lab":             {"pagetag", "internal/lab/..."},
 	"internal/lab/model":       {"pagetag"},
