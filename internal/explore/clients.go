@@ -16,9 +16,10 @@ type front struct {
 }
 
 type client struct {
-	shape uint8
-	room  handoff.Room
-	state clientState
+	shape  uint8
+	room   handoff.Room
+	state  clientState
+	tokens uint8 // of the answer so far
 }
 
 type clientState uint8
@@ -39,7 +40,7 @@ var caughtBy = []handoff.Reason{
 func (f *front) append(b []byte) []byte {
 	b = append(f.m.AppendState(b), f.left...)
 	for _, c := range f.clients {
-		b = append(b, c.shape, uint8(c.room), uint8(c.state))
+		b = append(b, c.shape, uint8(c.room), uint8(c.state), c.tokens)
 	}
 	return b
 }
@@ -73,7 +74,7 @@ func (f *front) do(m *Model, o op) outcome {
 		s := m.setup.Shapes[o.a]
 		room, _ := f.m.Mint(handoff.Room(s.ID))
 		next.left[o.a]--
-		next.clients = append(next.clients, client{o.a, room, waiting})
+		next.clients = append(next.clients, client{shape: o.a, room: room})
 		e = handoff.Event{Kind: handoff.Open, Room: room, Tokens: s.Tokens, MaxNew: s.MaxNew}
 	case opCancel:
 		next.clients[o.a].state = gone
@@ -92,7 +93,7 @@ func (f *front) do(m *Model, o op) outcome {
 		pass := msg{ev: a.Event}
 		switch a.To {
 		case handoff.ToClient:
-			out.broken = append(out.broken, next.tell(a.Event)...)
+			out.broken = append(out.broken, next.tell(m, a.Event)...)
 			continue
 		case handoff.ToDecode:
 			pass.req = next.current(a.Room)
@@ -120,7 +121,7 @@ func (f *front) current(room handoff.Room) uint8 {
 }
 
 // tell gives a client what the router has for it.
-func (f *front) tell(e handoff.Event) []Violation {
+func (f *front) tell(m *Model, e handoff.Event) []Violation {
 	req := f.current(e.Room)
 	if req == 0 || f.clients[req-1].state != waiting {
 		return []Violation{violated(I6, "a client that has its answer, or is gone, is sent %v", e.Kind)}
@@ -128,6 +129,7 @@ func (f *front) tell(e handoff.Event) []Violation {
 	c := &f.clients[req-1]
 	switch e.Kind {
 	case handoff.Token:
+		c.tokens++
 		switch from := e.Token & ofRequest; {
 		case from != req:
 			return []Violation{violated(I6, "the client of request %d is sent a token of request %d", req, from)}
@@ -138,6 +140,9 @@ func (f *front) tell(e handoff.Event) []Violation {
 		}
 	case handoff.Done:
 		c.state = answered
+		if most := m.setup.Shapes[c.shape].MaxNew; int(c.tokens) != e.Made || e.Made > most {
+			return []Violation{violated(I5, "the answer of request %d has %d tokens of at most %d, and %d came", req, e.Made, most, c.tokens)}
+		}
 	case handoff.Refused:
 		c.state = refused
 		if slices.Contains(caughtBy, e.Refusal.Reason) {
