@@ -153,6 +153,35 @@ func TestLabServesAndStopsWhenToldTo(t *testing.T) {
 	}
 }
 
+// With shared memory the lab serves all the same, and goes on without a node
+// that dies; when the lab itself is killed, nothing is left of it.
+func TestLabGoesOnWithoutANode(t *testing.T) {
+	dir := t.TempDir()
+	p := startLabProcess(t, []string{"TMPDIR=" + dir}, "--transport", "shm", "--restart", "--write-lag", "1ms", "--time-limit", "20s")
+	for range 3 {
+		nodes := p.nodes(t)
+		if status, body := p.ask(t, "any"); status != 200 || !strings.Contains(body, `"content":"noted"`) {
+			t.Errorf("%d %s", status, body)
+		}
+		if err := syscall.Kill(nodes[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone(t, nodes[:1])
+		for status := 0; status != 200; {
+			status, _ = p.ask(t, "any")
+		}
+	}
+	nodes := p.nodes(t)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.code(t)
+	awaitGone(t, nodes)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestLabThatLosesANodeEnds(t *testing.T) {
 	for i := range 2 {
 		p := startLabProcess(t, nil)
@@ -227,7 +256,10 @@ func TestLabRefusesFlags(t *testing.T) {
 		{"--fault nothing", exitUsage, "stale_reserve"},
 		{"--fault stale_reserve:other", exitUsage, "prefill_usage, decode_usage"},
 		{"--defence nothing", exitUsage, "retire"},
-		{"--transport pigeon", exitUsage, "use tcp or pipe"},
+		{"--transport pigeon", exitUsage, "use tcp, pipe or shm"},
+		{"--write-lag 1ms", exitUsage, "--write-lag is for --transport shm"},
+		{"--transport pipe --restart", exitUsage, "--restart is for --transport tcp or shm"},
+		{"--time-limit=-1s", exitUsage, "must not be negative"},
 		{"--refusal-shape round", exitUsage, "use sse, status or bare"},
 		{"--tenant alpha", exitUsage, "write NAME=ENVVAR"},
 		{"--tenant alpha=NONE", exitUsage, "NONE is not set"},
@@ -252,7 +284,8 @@ func TestLabHelpListsFaultsAndDefences(t *testing.T) {
 	if code := run(s, []string{"lab", "--help"}); code != exitClean {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc: "} {
+	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc: ",
+		"late_write: ", "stale_source: ", "double_owner: ", "id_reuse: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q", want)
 		}

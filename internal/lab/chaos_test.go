@@ -17,13 +17,14 @@ import (
 func busy(faults ...string) Config {
 	return Config{
 		Context: 2048, PrefillPool: 32768, DecodePool: 32768, PageSize: 64, Policy: "lifo", Workers: 1,
-		OneSided: true, Lag: 20 * time.Millisecond, Faults: faults,
+		OneSided: true, Lag: 20 * time.Millisecond, TimeLimit: 2 * time.Second, Faults: faults,
 	}
 }
 
 // crowd is many clients at once, of which some go away in the middle.
 type crowd struct {
 	engine *Engine
+	names  int      // if not 0, requests have one of so many names
 	values sync.Map // every value that some prompt holds
 
 	opened, served, failed, left atomic.Int64
@@ -45,19 +46,27 @@ func (c *crowd) client(ctx context.Context, rng *rand.Rand) {
 		c.values.Store(value, true)
 		if rng.IntN(10) < 3 {
 			prompt = chat(strings.Repeat("\n"+key+" "+value, n/(len(key)+len(value)+2)) + "\n" + key)
-			c.leave(prompt, time.Duration(rng.Int64N(2*int64(c.engine.setup.Lag))))
+			c.leave(c.request(rng, prompt), time.Duration(rng.Int64N(2*int64(c.engine.setup.Lag))))
 			continue
 		}
-		got := collect(c.engine.Submit(context.Background(), Request{Tokens: prompt, MaxTokens: 24}))
+		got := collect(c.engine.Submit(context.Background(), c.request(rng, prompt)))
 		c.judge(got, value)
 	}
 }
 
+func (c *crowd) request(rng *rand.Rand, prompt []byte) Request {
+	r := Request{Tokens: prompt, MaxTokens: 24}
+	if c.names > 0 {
+		r.Name = fmt.Sprint("request ", rng.IntN(c.names))
+	}
+	return r
+}
+
 // leave sends a prompt and goes away some time later.
-func (c *crowd) leave(prompt []byte, after time.Duration) {
+func (c *crowd) leave(r Request, after time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	collect(c.engine.Submit(ctx, Request{Tokens: prompt, MaxTokens: 24}))
+	collect(c.engine.Submit(ctx, r))
 	c.left.Add(1)
 }
 
@@ -94,9 +103,9 @@ func (c *crowd) String() string {
 
 // gather lets so many clients at an engine until enough says so, and waits for
 // all of them. It fails if that takes longer than limit.
-func gather(t *testing.T, e *Engine, clients int, limit time.Duration, enough func(c *crowd) bool) *crowd {
+func gather(t *testing.T, e *Engine, clients, names int, limit time.Duration, enough func(c *crowd) bool) *crowd {
 	t.Helper()
-	c := &crowd{engine: e}
+	c := &crowd{engine: e, names: names}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -125,21 +134,22 @@ func kills(ctx context.Context, e *Engine, every time.Duration, n *atomic.Int64)
 // Clients that go away, nodes that are killed: nobody gets anything of anybody
 // else's, everybody gets an answer or an error, and no page is lost.
 func TestChaos(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	clients, every, deaths := 8, 400*time.Millisecond, int64(6)
 	lasting := time.Duration(0)
 	if *sweep {
 		clients, every, deaths, lasting = 64, 2*time.Second, 100, 5*time.Minute
 	}
 	cfg := busy()
-	cfg.Restart, cfg.TimeLimit = true, 20*time.Second
+	cfg.Restart, cfg.TimeLimit = true, 20*time.Second // of patience, on a machine that is busy
 	e := startProcesses(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	var dead atomic.Int64
 	killer := make(chan struct{})
 	go func() { defer close(killer); kills(ctx, e, every, &dead) }()
 	until := time.Now().Add(lasting)
-	c := gather(t, e, clients, lasting+time.Minute, func(c *crowd) bool {
+	c := gather(t, e, clients, 0, lasting+time.Minute, func(c *crowd) bool {
 		return dead.Load() >= deaths && c.served.Load() > 40 && time.Now().After(until)
 	})
 	cancel()
@@ -159,25 +169,26 @@ func TestChaos(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	if folders(t) != 0 {
-		t.Error("shared pools are left behind")
-	}
+	nothingLeft(t, dir)
 }
 
 // The same crowd finds each fault, without any kills: the test can fail. With
 // the defence that is named, it finds nothing foreign.
 func TestChaosFindsFaults(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	for _, c := range []struct{ fault, defence string }{
-		{"late_write", "tags"}, {"late_write", "quiesce"}, {"stale_source", "generations"}, {"double_owner", "tags"},
+	for _, c := range []struct {
+		fault, defence string
+		names          int
+	}{
+		{"late_write", "tags", 0}, {"late_write", "quiesce", 0}, {"stale_source", "generations", 0},
+		{"double_owner", "tags", 0}, {"id_reuse", "unique_ids", 12},
 	} {
 		e := startProcesses(t, busy(c.fault))
-		gather(t, e, 8, time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
+		gather(t, e, 8, c.names, time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
 		e.Close()
 		cfg := busy(c.fault)
 		cfg.Defences = []string{c.defence}
 		e = startProcesses(t, cfg)
-		if got := gather(t, e, 8, time.Minute, func(c *crowd) bool { return c.left.Load() > 40 }); got.leaks.Load()+got.wrong.Load() > 0 {
+		if got := gather(t, e, 8, c.names, time.Minute, func(c *crowd) bool { return c.left.Load() > 40 }); got.leaks.Load()+got.wrong.Load() > 0 {
 			t.Errorf("%s with %s: %v", c.fault, c.defence, got)
 		}
 		if err := e.Close(); err != nil {

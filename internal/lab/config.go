@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -89,31 +87,14 @@ func (c Config) setup() (node.Setup, error) {
 	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
 }
 
-// begin reads a configuration and makes what has to be there before the nodes:
-// the trace, and a private folder for memory that they share.
+// begin reads a configuration and opens the trace.
 func begin(c Config) (node.Setup, *node.Tracer, error) {
 	s, err := c.setup()
 	if err != nil {
 		return s, nil, err
 	}
-	if c.OneSided {
-		if s.Dir, err = os.MkdirTemp("", "kvcanary-lab-"); err != nil {
-			return s, nil, err
-		}
-	}
 	t, err := startTrace(s)
-	if err != nil {
-		return s, nil, errors.Join(err, cleanUp(s))
-	}
-	return s, t, nil
-}
-
-// cleanUp removes the folder that begin has made.
-func cleanUp(s node.Setup) error {
-	if s.Dir == "" {
-		return nil
-	}
-	return os.RemoveAll(s.Dir)
+	return s, t, err
 }
 
 // startTrace opens the router's trace, with the engine's setup as its first line.

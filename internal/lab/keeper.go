@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -203,9 +201,6 @@ func (k *keeper) replace(bad map[handoff.Role]bool) error {
 		if !bad[role] {
 			continue
 		}
-		if role == handoff.ToDecode {
-			k.sweep()
-		}
 		c, err := k.spawn.start(k.ctx, role, k.addr())
 		if err != nil {
 			return err
@@ -233,18 +228,6 @@ func (k *keeper) addr() string {
 		return c.addr
 	}
 	return ""
-}
-
-// sweep removes the pools of decodes that have died. Who still has one mapped
-// keeps what was mapped.
-func (k *keeper) sweep() {
-	if k.spawn.setup.Dir == "" {
-		return
-	}
-	old, _ := filepath.Glob(filepath.Join(k.spawn.setup.Dir, "*"))
-	for _, path := range old {
-		os.Remove(path)
-	}
 }
 
 // acquaint waits until the nodes know each other; it returns who has to be
@@ -283,5 +266,6 @@ func (k *keeper) stop() error {
 			err = errors.Join(err, c.end())
 		}
 	}
-	return errors.Join(err, k.spawn.close())
+	k.spawn.close()
+	return err
 }

@@ -51,9 +51,9 @@ func StartPipe(cfg Config) (*Engine, error) {
 		nodes.Wait()
 		err := errors.Join(prefillErr, decodeErr)
 		if errors.Is(err, context.Canceled) {
-			err = nil // one was told to end before it began to serve
+			return nil // one was told to end before it began to serve
 		}
-		return errors.Join(err, cleanUp(setup))
+		return err
 	}
 	_, err = shake(ctx, toDecode, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToDecode, nil)
 	if err == nil {

@@ -33,7 +33,8 @@ func StartProcesses(cfg Config, exe string, args ...string) (e *Engine, err erro
 	s := &spawner{setup: setup, exe: exe, args: args, secret: make([]byte, 32)}
 	defer func() {
 		if e == nil {
-			err = errors.Join(err, s.close(), trace.Close())
+			s.close()
+			err = errors.Join(err, trace.Close())
 		}
 	}()
 	rand.Read(s.secret) // never fails
@@ -75,12 +76,11 @@ type spawner struct {
 	args   []string
 }
 
-// close ends listening and removes what the nodes shared.
-func (s *spawner) close() error {
+// close ends listening.
+func (s *spawner) close() {
 	if s.router != nil {
 		s.router.Close()
 	}
-	return cleanUp(s.setup)
 }
 
 // child is a node's process that has greeted the router.

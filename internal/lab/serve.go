@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
@@ -72,9 +70,6 @@ func serveDecode(ctx context.Context, s node.Setup, m *model.Model, router net.C
 	if err != nil {
 		return err
 	}
-	if path != "" {
-		defer os.Remove(path)
-	}
 	if _, err := shake(ctx, router, s, node.Greeting{Role: handoff.ToDecode, Addr: addr}, handoff.ToRouter, secret); err != nil {
 		return errors.Join(fmt.Errorf("decode to router: %w", err), mem.Close())
 	}
@@ -95,9 +90,7 @@ func decodeMemory(s node.Setup) (*node.Memory, string, error) {
 	if !s.Handoff.OneSided {
 		return node.NewMemory(s.Handoff.DecodePages, s.Handoff.PageSize), "", nil
 	}
-	path := filepath.Join(s.Dir, fmt.Sprintf("decode-%016x", epoch()))
-	mem, err := node.CreateMemory(path, s.Handoff.DecodePages, s.Handoff.PageSize)
-	return mem, path, err
+	return node.CreateMemory(s.Handoff.DecodePages, s.Handoff.PageSize)
 }
 
 // epoch is a number that has not been drawn before.
@@ -107,7 +100,7 @@ func epoch() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | 1
 }
 
-// greeting is what decode says to a prefill that calls.
+// decodeGreeting is what decode says to a prefill that calls.
 func decodeGreeting(pool string) node.Greeting {
 	return node.Greeting{Role: handoff.ToDecode, Epoch: epoch(), Memory: pool}
 }

@@ -35,38 +35,45 @@ func marksBytes(pages int) int { return (pages*pagetag.MarkSize + 4095) &^ 4095 
 // fileBytes is the length of the file of a pool, bytes.
 func fileBytes(pages, pageSize int) int { return marksBytes(pages) + model.CacheBytes(pages, pageSize) }
 
-// CreateMemory makes a pool in a new file that only this user may open. The
-// file is written whole, so that a disk that is too small shows now.
-func CreateMemory(path string, pages, pageSize int) (*Memory, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// CreateMemory makes a pool in a file that only this user may open, and says
+// under which path another process finds it for as long as this one has it open.
+// The file is written whole, so that a disk that is too small shows now.
+func CreateMemory(pages, pageSize int) (m *Memory, path string, err error) {
+	f, err := os.CreateTemp("", "kvcanary-pool-") // 0600
 	if err != nil {
-		return nil, fmt.Errorf("shared pool: %w", err)
+		return nil, "", fmt.Errorf("shared pool: %w", err)
 	}
+	path, forget, err := share(f)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("shared pool: %w", err), f.Close())
+	}
+	close := func() error { return errors.Join(f.Close(), forget()) }
 	zero := make([]byte, 1<<20)
 	for left := fileBytes(pages, pageSize); left > 0; left -= len(zero) {
 		if _, err := f.Write(zero[:min(left, len(zero))]); err != nil {
-			return nil, errors.Join(fmt.Errorf("shared pool: %w", err), f.Close(), os.Remove(path))
+			return nil, "", errors.Join(fmt.Errorf("shared pool: %w", err), close())
 		}
 	}
-	m, err := mapMemory(f, pages, pageSize)
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(path))
+	if m, err = mapMemory(f, pages, pageSize); err != nil {
+		return nil, "", errors.Join(err, close())
 	}
-	return m, nil
+	unmap := m.unmap
+	m.unmap = func() error { return errors.Join(unmap(), close()) }
+	return m, path, nil
 }
 
 // OpenMemory maps the pool of another process.
 func OpenMemory(path string, pages, pageSize int) (*Memory, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("shared pool: %w: decode has gone or removed it", err)
+		return nil, fmt.Errorf("shared pool: %w: decode has gone", err)
 	}
+	defer f.Close()
 	return mapMemory(f, pages, pageSize)
 }
 
-// mapMemory maps a file, which has to be as long as its pool, and closes it.
+// mapMemory maps a file, which has to be as long as its pool.
 func mapMemory(f *os.File, pages, pageSize int) (*Memory, error) {
-	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("shared pool: %w", err)

@@ -27,8 +27,6 @@ type Setup struct {
 	// Lag is how long a one-sided write takes at most; how long each takes is
 	// drawn evenly, so that they end in any order.
 	Lag time.Duration
-	// Dir is where decode's pool lies if writes are one-sided.
-	Dir string
 }
 
 // Shape is what both ends of this node's links must agree on.
