@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -140,12 +141,14 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 	stdout, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	ts.Defer(func() {
+	stop := sync.OnceFunc(func() {
 		stdin.Close()
 		late := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
 		cmd.Wait()
 		late.Stop()
 	})
+	ts.Defer(stop)
+	*ts.Value(labKey{}).(*func()) = stop
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "kvcanary lab: listening on ")
 	if !ok {
@@ -153,6 +156,17 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Setenv("URL", url)
 	ts.Setenv("LABPID", fmt.Sprint(cmd.Process.Pid))
+}
+
+// labKey is under what a script keeps how to stop its lab.
+type labKey struct{}
+
+// stopLab ends the lab that was started last and waits until it is gone.
+func stopLab(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: stoplab")
+	}
+	(*ts.Value(labKey{}).(*func()))()
 }
 
 // binDir is where the programs of the scripts are.

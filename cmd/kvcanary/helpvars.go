@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/kvcanary/kvcanary/internal/explore"
 	"github.com/kvcanary/kvcanary/internal/matrix"
 )
 
@@ -14,5 +15,8 @@ func helpVars() kong.Vars {
 		"protocols": strings.Join(protocolNames(), ", "),
 		"probes":    strings.Join(probeNames(matrix.Probes()), ", "),
 		"nofault":   matrix.NoFault,
+
+		"invariants": strings.Join(explore.InvariantNames(), ", "),
+		"standing":   "I0 to I8",
 	}
 }

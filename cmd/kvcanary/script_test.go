@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 //	exits CODE PROGRAM ARG...   runs a program and wants that exit code
 //	fake KIND                   starts a server on loopback that misbehaves in one way; its address is $URL
 //	lab ARG...                  starts kvcanary lab; its address is $URL
+//	stoplab                     ends it and waits until it is gone
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -29,12 +30,15 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
+			env.Values[labKey{}] = new(func())
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"fake":  fake,
 			"lab":   startLab,
+
+			"stoplab": stopLab,
 		},
 	})
 }

@@ -81,8 +81,9 @@ func violated(i Invariant, format string, args ...any) Violation {
 	return Violation{i, fmt.Sprintf(format, args...)}
 }
 
-// checkBooks looks for pages with two owners, lost ones, and ones that are free
-// and owned, or free twice (I3, I4).
+// checkBooks looks for pages with two owners, and for ones that are free twice,
+// or free and owned (I3, I4). A room may have pages in its table that it does not
+// own any more; that is for I1 and I7 to judge.
 func checkBooks(node string, pool *handoff.Pool, table func(handoff.Room) []int32, all []held) []Violation {
 	var out []Violation
 	tables := make([]int, pool.Pages())

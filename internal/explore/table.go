@@ -16,7 +16,7 @@ type Verdict string
 const (
 	Stops   Verdict = "stops"   // whatever happens, nothing wrong comes about that anybody could notice
 	Detects Verdict = "detects" // something wrong comes about, and the request ends with an error
-	Blunts  Verdict = "blunts"  // nobody gets what is another's, but an answer comes from pages never written for it
+	Blunts  Verdict = "blunts"  // nobody gets what is another's, but an answer comes from pages that were not written for it
 	Misses  Verdict = "misses"  // an answer comes from what is another's
 )
 
@@ -85,22 +85,39 @@ func SetupsFor(f handoff.Faults) []Setup {
 // Cells explores every defence against every fault. each is called with every
 // cell when it is done, fault by fault.
 func Cells(ctx context.Context, o Options, each func(Cell)) error {
-	o.Survey, o.Only = true, []Invariant{Books, I6, Spoilt, Noticed}
 	for _, c := range columns {
 		for _, r := range rows {
-			s, _ := Find(c.setup)
-			s = s.With(handoff.Switches{Faults: c.fault, Defences: r.set})
-			got, err := Explore(ctx, s, o)
+			cell, err := explored(ctx, c, r, o)
 			if err != nil {
 				return err
 			}
-			if !got.Complete {
-				return fmt.Errorf("%s with %s: not everything was explored", c.name, r.name)
-			}
-			each(cellOf(c, r, got))
+			each(cell)
 		}
 	}
 	return nil
+}
+
+// OneCell explores one of them, by the names that the table has for it.
+func OneCell(ctx context.Context, fault, defence string, o Options) (Cell, error) {
+	i := slices.IndexFunc(columns, func(c column) bool { return c.name == fault })
+	j := slices.IndexFunc(rows, func(r row) bool { return r.name == defence })
+	if i < 0 || j < 0 {
+		return Cell{}, fmt.Errorf("the table has no cell for %s with %s", fault, defence)
+	}
+	return explored(ctx, columns[i], rows[j], o)
+}
+
+func explored(ctx context.Context, c column, r row, o Options) (Cell, error) {
+	o.Survey, o.Only = true, []Invariant{Books, I6, Spoilt, Noticed}
+	s, _ := Find(c.setup)
+	got, err := Explore(ctx, s.With(handoff.Switches{Faults: c.fault, Defences: r.set}), o)
+	if err != nil {
+		return Cell{}, err
+	}
+	if !got.Complete {
+		return Cell{}, fmt.Errorf("%s with %s: not everything was explored", c.name, r.name)
+	}
+	return cellOf(c, r, got), nil
 }
 
 func cellOf(c column, r row, got Result) Cell {

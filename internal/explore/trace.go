@@ -148,7 +148,7 @@ func (c *checker) start(by handoff.Role) error {
 	case handoff.ToDecode:
 		if c.decode != nil {
 			c.report.Restarts++
-			c.source.astray()
+			c.source.decodeStarts()
 		}
 		c.decode = handoff.NewDecode(c.cfg)
 		c.pages = newHolding(c.cfg)

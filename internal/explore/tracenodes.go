@@ -132,7 +132,7 @@ func (c *checker) prefillDid(l *line, actions []handoff.Action, req int) error {
 		s.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput())
 	case handoff.PeerLost, handoff.Reset:
 		c.lose(handoff.ToDecode, handoff.ToPrefill)
-		s.met(l.in.Kind)
+		s.hears(l.in.Kind)
 	case handoff.Put:
 		if err := c.written(l.in); err != nil {
 			return err

@@ -17,7 +17,13 @@ type source struct {
 	rooms  map[handoff.Room]about
 	job    handoff.Room
 	writes map[writeKey]underWay
-	void   bool // decode has died, and prefill has not met the next one
+
+	// What prefill knows of decode's life: a process may begin before or after
+	// the trace says so, as each writes its own lines.
+	met      bool // there is a decode that it writes to
+	void     bool // and it has died
+	unheard  int  // decodes that have begun since prefill met one
+	untraced int  // decodes that it has met and that have not begun yet
 }
 
 type writeKey struct {
@@ -33,27 +39,37 @@ type underWay struct {
 }
 
 func (s *source) restart() {
-	*s = source{rooms: map[handoff.Room]about{}, writes: map[writeKey]underWay{}}
+	*s = source{rooms: map[handoff.Room]about{}, writes: map[writeKey]underWay{}, met: true}
 }
 
-// astray takes note of the death of decode.
-func (s *source) astray() {
-	s.void = true
+// decodeStarts takes note of a decode that has taken the place of another.
+func (s *source) decodeStarts() {
+	if s.untraced > 0 {
+		s.untraced--
+		return
+	}
+	s.unheard++
+	s.void = s.met
 	for k, w := range s.writes {
 		w.void = true
 		s.writes[k] = w
 	}
 }
 
-// met takes note of what became of the link to decode: what was not sent is dropped.
-func (s *source) met(k handoff.Kind) {
-	if k == handoff.Reset {
-		s.void = false
-		return
-	}
-	for key, w := range s.writes {
-		w.halted = true
-		s.writes[key] = w
+// hears takes note of what prefill knows of decode. Once it has lost it, no
+// write of its own lands there any more.
+func (s *source) hears(k handoff.Kind) {
+	s.met, s.void = k == handoff.Reset, false
+	switch {
+	case k == handoff.PeerLost:
+		for key, w := range s.writes {
+			w.halted, w.void = true, true
+			s.writes[key] = w
+		}
+	case s.unheard > 0:
+		s.unheard = 0
+	default:
+		s.untraced++
 	}
 }
 
