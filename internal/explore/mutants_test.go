@@ -71,15 +71,14 @@ func trials(t *testing.T, on string) []trial {
 	var out []trial
 	switch on {
 	case "default":
-		for _, s := range Setups {
-			if s.Small {
-				out = append(out, trial{s, "", allOf}, trial{s.With(bare), "orderings only", nil})
-			}
+		for _, name := range []string{ // the quickest first
+			"too-long-for-decode", "tight", "tight-prefill", "tight-crash", "tight-lossy", "pair", "too-long", "pair-crash",
+			"waiting", "pair-lossy", "pair-aborts",
+		} {
+			s := setup(t, name)
+			out = append(out, trial{s, "", allOf}, trial{s.With(bare), "orderings only", nil})
 		}
-		for _, name := range []string{"pair-aborts", "pair-messages", "three"} {
-			out = append(out, trial{setup(t, name), "", nil})
-		}
-		return out
+		return append(out, trial{setup(t, "pair-messages"), "", nil}, trial{setup(t, "three"), "", nil})
 	case "messages":
 		coverage := handoff.Switches{Without: handoff.TagsByWriter | handoff.Generations}
 		return append(out, trial{setup(t, "pair-messages").With(coverage), "coverage only", nil})

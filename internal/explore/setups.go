@@ -20,7 +20,12 @@ func messages(pageSize, prefill, decode, context int) handoff.Config {
 
 var (
 	// The first answer needs a page more than its prompt.
-	twoOfFour   = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	twoOfFour = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
+	// The same, for pools that hold only one of them at a time.
+	twoTight = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	twoPages = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	// The second answer is read once more after its last page was written to.
+	twoLong     = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1}}
 	threeOfFour = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
 	threeOfTwo  = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 2, MaxNew: 2, Count: 1, ID: 1}}
 	threeOfOne  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 3, MaxNew: 1, Count: 1, ID: 1}}
@@ -50,6 +55,18 @@ var Setups = []Setup{
 		Name: "pair-crash", About: "one request each of two tenants, one-sided writes, one crash of a node",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Crashes: 1}, Small: true,
 	}, {
+		Name: "tight", About: "one request each of two tenants, a pool of decode's that holds one of them, one client that goes away",
+		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "tight-lossy", About: "the same, one message lost or repeated, or one time limit",
+		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Losses: 1, Copies: 1, Expiries: 1, Total: 1}, Unordered: true, Small: true,
+	}, {
+		Name: "tight-crash", About: "the same, one crash of a node",
+		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Crashes: 1}, Small: true,
+	}, {
+		Name: "tight-prefill", About: "one request each of two tenants, a pool of prefill's that holds one of them, one client that goes away",
+		Engine: oneSided(4, 3, 4, 16), Shapes: twoPages, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
 		Name: "too-long", About: "three requests of two tenants, one of them too long for prefill, one-sided writes",
 		Engine: oneSided(4, 4, 6, 24), Shapes: tooLong, Small: true,
 	}, {
@@ -60,7 +77,7 @@ var Setups = []Setup{
 		Engine: oneSided(2, 6, 6, 12), Shapes: threeOfTwo, Small: true,
 	}, {
 		Name: "pair-messages", About: "one request each of two tenants, pages as messages, which may be reordered, and one lost or repeated",
-		Engine: messages(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true,
+		Engine: messages(4, 4, 4, 16), Shapes: twoLong, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true,
 	}, {
 		Name: "pair-aborts", About: "one request each of two tenants, one-sided writes, both clients go away",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 2},
