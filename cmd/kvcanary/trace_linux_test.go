@@ -58,7 +58,7 @@ func TestTraceOfAChurnedLabHolds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%+v: %v", r, err)
 	}
-	if r.Restarts != 4 || r.Cancels == 0 || r.Answers < 200 {
+	if r.Restarts < 4 || r.Cancels == 0 || r.Answers < 200 {
 		t.Errorf("little has happened: %+v", r)
 	}
 	if _, err := explore.CheckTrace(bytes.NewReader(text[:len(text)*2/3])); err == nil {
