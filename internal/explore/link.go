@@ -48,11 +48,8 @@ func (l *link) do(_ *Model, o op) outcome {
 			next.msgs = slices.Delete(next.msgs, int(o.a), int(o.a)+1)
 		}
 		out := outcome{next: &next, effects: []then{{l.to, op{kind: opStep, a: uint8(l.from), msg: m}}}}
-		if m.ev.Kind == handoff.Reset { // from here on what the receiver says is heard
-			out.effects = append(out.effects, then{back(l.self), op{kind: opUp}})
-			if l.self == slotDP {
-				out.effects = append(out.effects, then{slotWrites, op{kind: opUp}})
-			}
+		if m.ev.Kind == handoff.Reset {
+			out.effects = append(out.effects, l.met()...)
 		}
 		return out
 	case opLose:
@@ -73,6 +70,25 @@ func (l *link) do(_ *Model, o op) outcome {
 		panic(strayOp(o))
 	}
 	return outcome{next: &next}
+}
+
+// met is what follows when a receiver hears that the other end is there again:
+// what it says is heard from here on, and if both are nodes they have met, and
+// the router is told that both can be sent to.
+func (l *link) met() []then {
+	up := then{back(l.self), op{kind: opUp}}
+	if l.self != slotPD && l.self != slotDP {
+		return []then{up}
+	}
+	there := func(from slot, which handoff.Reason) then {
+		e := handoff.Event{Kind: handoff.Reset, Refusal: handoff.Refusal{Reason: which}}
+		return then{from, op{kind: opPush, msg: msg{ev: e}}}
+	}
+	all := []then{up, there(slotFromPrefill, handoff.PrefillGone), there(slotFromDecode, handoff.DecodeGone)}
+	if l.self == slotDP {
+		all = append(all, then{slotWrites, op{kind: opUp}})
+	}
+	return all
 }
 
 // back is the link the other way.

@@ -15,6 +15,7 @@ import (
 
 var (
 	mutants = flag.Int("mutants", 2, "how many mutants to explore, spread over all; a negative number explores all")
+	named   = flag.String("mutant", "", "explore only mutants with this in their names")
 	engine  = flag.String("engine", "", "what TestUnmutated explores: the Engine line of a mutant")
 )
 
@@ -143,12 +144,12 @@ func TestMutants(t *testing.T) {
 	table := map[string]string{}
 	for i, m := range all {
 		patch(t, dir, m)
-		if i*n/len(all) != (i+1)*n/len(all) { // n of them, spread evenly
+		if *named != "" && strings.Contains(m.name, *named) || *named == "" && i*n/len(all) != (i+1)*n/len(all) { // spread evenly
 			table[m.name] = hunt(t, dir, m)
 		}
 		patch(t, dir, m, "--reverse")
 	}
-	if n == len(all) {
+	if n == len(all) && *named == "" {
 		var b strings.Builder
 		for _, m := range all {
 			fmt.Fprintf(&b, "%s\t%s\t%s\n", m.name, table[m.name], m.does)

@@ -45,7 +45,6 @@ func (p *power) do(_ *Model, o op) outcome {
 		}
 		out.effects = append(out.effects,
 			then{node, op{kind: opRestart}},
-			then{fromNode, op{kind: opPush, msg: msg{ev: there}}},
 			then{toPeer, op{kind: opPush, msg: peer(there)}})
 		return out
 	}
