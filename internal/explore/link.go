@@ -80,11 +80,7 @@ func (l *link) met() []then {
 	if l.self != slotPD && l.self != slotDP {
 		return []then{up}
 	}
-	there := func(from slot, which handoff.Reason) then {
-		e := handoff.Event{Kind: handoff.Reset, Refusal: handoff.Refusal{Reason: which}}
-		return then{from, op{kind: opPush, msg: msg{ev: e}}}
-	}
-	all := []then{up, there(slotFromPrefill, handoff.PrefillGone), there(slotFromDecode, handoff.DecodeGone)}
+	all := []then{up, {slotPower, op{kind: opUp}}}
 	if l.self == slotDP {
 		all = append(all, then{slotWrites, op{kind: opUp}})
 	}

@@ -10,9 +10,13 @@ import (
 // remembers nothing. One is down at a time.
 type power struct {
 	down slot // 0: both run
+	// The router has not been told that they are there again.
+	prefill, decode bool
 }
 
-func (p *power) append(b []byte) []byte { return append(b, byte(p.down)) }
+func (p *power) append(b []byte) []byte {
+	return append(b, byte(p.down), bit(p.prefill)|bit(p.decode)<<1)
+}
 
 func (p *power) choices(*Model) []free {
 	if p.down != 0 {
@@ -28,6 +32,9 @@ func (p *power) choices(*Model) []free {
 }
 
 func (p *power) do(_ *Model, o op) outcome {
+	if o.kind == opUp {
+		return p.met()
+	}
 	node := slot(o.a)
 	lost := handoff.Event{Kind: handoff.PeerLost, Refusal: handoff.Refusal{Reason: handoff.PrefillGone}}
 	toNode, fromNode, toPeer, fromPeer := slotToPrefill, slotFromPrefill, slotPD, slotDP
@@ -39,7 +46,7 @@ func (p *power) do(_ *Model, o op) outcome {
 	there.Kind = handoff.Reset
 	peer := func(e handoff.Event) msg { e.Refusal = handoff.Refusal{}; return msg{ev: e} }
 	if o.kind == opRestart {
-		out := outcome{next: &power{}, effects: []then{{toPeer, op{kind: opUp}}}}
+		out := outcome{next: &power{0, p.prefill, p.decode}, effects: []then{{toPeer, op{kind: opUp}}}}
 		if node == slotPrefill {
 			out = withThen(out, then{slotWrites, op{kind: opDown}}, then{slotWrites, op{kind: opUp}})
 		}
@@ -48,7 +55,7 @@ func (p *power) do(_ *Model, o op) outcome {
 			then{toPeer, op{kind: opPush, msg: peer(there)}})
 		return out
 	}
-	out := outcome{next: &power{node}, effects: []then{
+	out := outcome{next: &power{node, p.prefill || node == slotPrefill, p.decode || node == slotDecode}, effects: []then{
 		{node, op{kind: opCrash}},
 		{toNode, op{kind: opDown}},
 		{fromNode, op{kind: opCut, a: o.msg.req, msg: msg{ev: lost}}},
@@ -59,6 +66,20 @@ func (p *power) do(_ *Model, o op) outcome {
 		return withThen(out, then{slotWrites, op{kind: opOrphan}}, then{slotSource, op{kind: opWipe}})
 	}
 	return withThen(out, then{slotWrites, op{kind: opVoid}}, then{slotPages, op{kind: opWipe}})
+}
+
+// met tells the router of nodes that are there again, now that they know each other.
+func (p *power) met() outcome {
+	out := outcome{next: &power{down: p.down}}
+	tell := func(untold bool, from slot, which handoff.Reason) {
+		if untold {
+			e := handoff.Event{Kind: handoff.Reset, Refusal: handoff.Refusal{Reason: which}}
+			out.effects = append(out.effects, then{from, op{kind: opPush, msg: msg{ev: e}}})
+		}
+	}
+	tell(p.prefill, slotFromPrefill, handoff.PrefillGone)
+	tell(p.decode, slotFromDecode, handoff.DecodeGone)
+	return out
 }
 
 func withThen(o outcome, more ...then) outcome {
