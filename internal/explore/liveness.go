@@ -33,7 +33,7 @@ func (s *search) runsEnd() string {
 					continue
 				}
 				from, o := partID((r.key-1)>>32), s.store.opOf(opID(r.key-1))
-				if why := s.mayEnd(at, o, r.next != from, w.memo.effects[r.first:r.first+uint32(r.n)], answers); why != "" {
+				if why := s.mayEnd(at, o, r.next != from, w.memo.after(r), answers); why != "" {
 					return why
 				}
 				if r.next != from && !starts(at, o) {

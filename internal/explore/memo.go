@@ -5,20 +5,49 @@ type memo struct {
 	store   *store
 	entries [parts]results
 	effects []effect // of all entries
+	broken  [parts]map[uint64]set
 	misses  int
 }
 
-// result is what an operation makes of a value of a part.
+// result is what an operation makes of a value of a part: 32 bytes, of which two
+// fit a cache line.
 type result struct {
 	key    uint64 // value and operation, plus one
-	next   partID
-	first  uint32 // effects
-	n      uint16
-	bad    set    // what it breaks
 	change digest // of the fingerprint
+	next   partID
+	after  span
 }
 
-func newMemo(s *store) *memo { return &memo{store: s} }
+// span is a run of effects: where it begins, how long it is, and whether there
+// is something that the operation breaks.
+type span uint32
+
+const (
+	spanBits = 5 // for the length
+	badBit   = 1 << spanBits
+	spanMost = badBit - 1
+)
+
+func (m *memo) after(r *result) []effect {
+	first := r.after >> (spanBits + 1)
+	return m.effects[first : first+r.after&spanMost]
+}
+
+// breaks is what an operation breaks.
+func (m *memo) breaks(slot slot, r *result) set {
+	if r.after&badBit == 0 {
+		return 0
+	}
+	return m.broken[slot][r.key]
+}
+
+func newMemo(s *store) *memo {
+	m := &memo{store: s}
+	for i := range m.broken {
+		m.broken[i] = map[uint64]set{}
+	}
+	return m
+}
 
 // do returns what op makes of the part, from memory if it can.
 func (m *memo) do(slot slot, id partID, op opID) *result {
@@ -28,23 +57,27 @@ func (m *memo) do(slot slot, id partID, op opID) *result {
 	if r.key == key {
 		return r
 	}
-	made := m.make(slot, id, op)
-	made.key = key
-	return t.put(made)
+	return t.put(m.make(slot, id, op, key))
 }
 
-func (m *memo) make(slot slot, id partID, op opID) result {
+func (m *memo) make(slot slot, id partID, op opID, key uint64) result {
 	m.misses++
 	before := m.store.info(slot, id)
 	out := before.part.do(m.store.model, *m.store.opOf(op))
 	next := m.store.part(slot, out.next)
 	after := m.store.info(slot, next)
-	r := result{next: next, first: uint32(len(m.effects)), change: after.digest.minus(before.digest)}
-	r.bad = after.bad | m.store.model.checked.of(out.broken)
+	r := result{key: key, next: next, change: after.digest.minus(before.digest)}
+	if len(out.effects) > spanMost || len(m.effects) >= 1<<(32-spanBits-1) {
+		panic("kvcanary: internal error: explorer has too many effects to remember")
+	}
+	r.after = span(len(m.effects)<<(spanBits+1) | len(out.effects))
+	if bad := after.bad | m.store.model.checked.of(out.broken); bad != 0 {
+		r.after |= badBit
+		m.broken[slot][key] = bad
+	}
 	for _, e := range out.effects {
 		m.effects = append(m.effects, effect{slot: e.slot, op: m.store.op(e.op)})
 	}
-	r.n = uint16(len(out.effects))
 	return r
 }
 

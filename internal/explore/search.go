@@ -314,10 +314,10 @@ func (w *worker) take(s *state, at slot, c *choice) (broken set) {
 	for i := 0; i < len(w.queue); i++ {
 		e := w.queue[i]
 		r := w.memo.do(e.slot, s.parts[e.slot], e.op)
-		broken |= r.bad
+		broken |= w.memo.breaks(e.slot, r)
 		s.parts[e.slot] = r.next
 		s.digest = s.digest.plus(r.change)
-		w.queue = append(w.queue, w.memo.effects[r.first:r.first+uint32(r.n)]...)
+		w.queue = append(w.queue, w.memo.after(r)...)
 	}
 	return broken
 }

@@ -87,7 +87,7 @@ func TestAgainstSlowTwin(t *testing.T) {
 		{Name: "two", Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour},
 		{Name: "torn", Engine: oneSided(4, 4, 4, 16), Shapes: small, Bounds: Bounds{Cancels: 1, Expiries: 1}, Torn: true},
 		{Name: "lossy", Engine: oneSided(4, 4, 4, 16), Shapes: small, Bounds: Bounds{Cancels: 1, Losses: 1, Copies: 1}, Unordered: true},
-		{Name: "crash", Engine: messages(4, 4, 4, 16), Shapes: small, Bounds: Bounds{Crashes: 2}, Unordered: true},
+		{Name: "crash", Engine: messages(4, 4, 4, 16), Shapes: small, Bounds: Bounds{Crashes: 1}, Unordered: true},
 		{Name: "fault", Engine: oneSided(4, 4, 4, 16), Shapes: small, Bounds: Bounds{Cancels: 1}},
 	} {
 		t.Run(s.Name, func(t *testing.T) {
