@@ -73,7 +73,7 @@ func trials(t *testing.T, on string) []trial {
 	switch on {
 	case "default":
 		for _, name := range []string{ // the quickest first
-			"too-long-for-decode", "tight", "tight-prefill", "tight-crash", "tight-lossy", "pair", "too-long", "pair-crash",
+			"too-long-for-decode", "tight", "tight-prefill", "tight-growth", "tight-crash", "tight-lossy", "pair", "too-long", "pair-crash",
 			"waiting", "pair-lossy", "pair-aborts",
 		} {
 			s := setup(t, name)

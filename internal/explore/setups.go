@@ -23,6 +23,8 @@ var (
 	twoOfFour = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
 	// The same, for pools that hold only one of them at a time.
 	twoTight = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	// The first answer grows to all of a small pool.
+	growing  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 7, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
 	twoPages = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
 	// The second answer is read once more after its last page was written to.
 	twoLong     = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1}}
@@ -58,10 +60,13 @@ var Setups = []Setup{
 		Name: "tight", About: "one request each of two tenants, a pool of decode's that holds one of them, one client that goes away",
 		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Cancels: 1}, Small: true,
 	}, {
-		Name: "tight-lossy", About: "the same, one message lost or repeated, or one time limit",
+		Name: "tight-growth", About: "the same, with an answer that grows to all of that pool",
+		Engine: oneSided(4, 4, 3, 16), Shapes: growing, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "tight-lossy", About: "the same as tight, with one message lost or repeated, or one time limit",
 		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Losses: 1, Copies: 1, Expiries: 1, Total: 1}, Unordered: true, Small: true,
 	}, {
-		Name: "tight-crash", About: "the same, one crash of a node",
+		Name: "tight-crash", About: "the same as tight, with one crash of a node",
 		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Crashes: 1}, Small: true,
 	}, {
 		Name: "tight-prefill", About: "one request each of two tenants, a pool of prefill's that holds one of them, one client that goes away",
