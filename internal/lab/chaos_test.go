@@ -18,7 +18,7 @@ import (
 func busy(faults ...string) Config {
 	return Config{
 		Context: 2048, PrefillPool: 32768, DecodePool: 32768, PageSize: 64, Policy: "lifo", Workers: 1,
-		OneSided: true, Lag: 20 * time.Millisecond, TimeLimit: 2 * time.Second, Faults: faults,
+		OneSided: true, Lag: 100 * time.Millisecond, TimeLimit: 10 * time.Second, Faults: faults,
 	}
 }
 
@@ -41,7 +41,7 @@ type crowd struct {
 func (c *crowd) client(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		c.opened.Add(1)
-		n := 600 + rng.IntN(800)
+		n := 150 + rng.IntN(200)
 		prompt, value := recall(rng, n)
 		c.values.Store(value, true)
 		if rng.IntN(10) < 3 {
@@ -96,9 +96,8 @@ func (c *crowd) String() string {
 
 // gather lets so many clients at an engine until enough says so, and waits for
 // all of them. It fails if that takes longer than limit.
-func gather(t *testing.T, e *Engine, clients int, limit time.Duration, enough func(c *crowd) bool) *crowd {
+func (c *crowd) gather(t *testing.T, clients int, limit time.Duration, enough func(c *crowd) bool) *crowd {
 	t.Helper()
-	c := &crowd{engine: e}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -109,17 +108,27 @@ func gather(t *testing.T, e *Engine, clients int, limit time.Duration, enough fu
 	return c
 }
 
-// kills kills a node now and then, and counts.
-func kills(ctx context.Context, e *Engine, every time.Duration, n *atomic.Int64) {
+// kills kills a node now and then, or both, and counts. Between two times some
+// requests are served, on a machine of any speed.
+func (c *crowd) kills(ctx context.Context, every time.Duration, n *atomic.Int64) {
 	rng := rand.New(rand.NewPCG(1, 32))
-	for {
+	roles := []string{"prefill", "decode"}
+	for served := int64(0); ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(every):
 		}
-		if pid := e.Pids()[[]string{"prefill", "decode"}[rng.IntN(2)]]; syscall.Kill(pid, syscall.SIGKILL) == nil {
-			n.Add(1)
+		if c.served.Load() < served+5 {
+			continue
+		}
+		served = c.served.Load()
+		rng.Shuffle(2, func(i, j int) { roles[i], roles[j] = roles[j], roles[i] })
+		pids := c.engine.Pids()
+		for _, role := range roles[:1+rng.IntN(4)/3] {
+			if syscall.Kill(pids[role], syscall.SIGKILL) == nil {
+				n.Add(1)
+			}
 		}
 	}
 }
@@ -129,7 +138,7 @@ func kills(ctx context.Context, e *Engine, every time.Duration, n *atomic.Int64)
 func TestChaos(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	clients, every, deaths := 8, 400*time.Millisecond, int64(6)
+	clients, every, deaths := 8, 200*time.Millisecond, int64(6)
 	lasting := time.Duration(0)
 	if *sweep {
 		clients, every, deaths, lasting = 64, 2*time.Second, 100, 5*time.Minute
@@ -142,10 +151,10 @@ func TestChaos(t *testing.T) {
 	e := startProcesses(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	var dead atomic.Int64
-	killer := make(chan struct{})
-	go func() { defer close(killer); kills(ctx, e, every, &dead) }()
+	c, killer := &crowd{engine: e}, make(chan struct{})
+	go func() { defer close(killer); c.kills(ctx, every, &dead) }()
 	until := time.Now().Add(lasting)
-	c := gather(t, e, clients, lasting+time.Minute, func(c *crowd) bool {
+	c.gather(t, clients, lasting+2*time.Minute, func(c *crowd) bool {
 		return dead.Load() >= deaths && c.served.Load() > 40 && time.Now().After(until)
 	})
 	cancel()
@@ -181,13 +190,13 @@ func TestChaosFindsFaults(t *testing.T) {
 		{"late_write", []string{"quiesce", "tags"}}, {"stale_source", []string{"generations"}}, {"double_owner", []string{"tags"}},
 	} {
 		e := startProcesses(t, busy(c.fault))
-		gather(t, e, 8, 2*time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
+		(&crowd{engine: e}).gather(t, 8, 2*time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
 		e.Close()
 		for _, defence := range c.defences {
 			cfg := busy(c.fault)
 			cfg.Defences = []string{defence}
 			e := startProcesses(t, cfg)
-			got := gather(t, e, 8, 2*time.Minute, func(c *crowd) bool { return c.left.Load() > 40 })
+			got := (&crowd{engine: e}).gather(t, 8, 2*time.Minute, func(c *crowd) bool { return c.left.Load() > 20 })
 			if got.leaks.Load()+got.wrong.Load() > 0 {
 				t.Errorf("%s with %s: %v", c.fault, defence, got)
 			}

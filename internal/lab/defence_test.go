@@ -26,7 +26,10 @@ func TestDefencesAgainstTheIncident(t *testing.T) {
 		"quiesce":                leaks,
 		"unique_ids":             leaks,
 	} {
-		for _, onesided := range []bool{false, true} {
+		for _, onesided := range []bool{true, false} {
+			if !onesided && !*sweep && want != leaks {
+				continue // the machines' walks have both
+			}
 			cfg := tiny()
 			cfg.Faults, cfg.Defences, cfg.OneSided = []string{"stale_reserve"}, []string{defence}, onesided
 			got, _, others := incident(t, cfg, 1)

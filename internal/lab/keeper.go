@@ -30,7 +30,7 @@ type keeper struct {
 }
 
 const (
-	retries = 5                      // starts of a node that may fail in a row
+	retries = 20                     // starts of a node that may fail in a row
 	pause   = 100 * time.Millisecond // between them; and how long a node may be seen to have lost the other before that one is seen to be dead
 )
 
@@ -266,6 +266,5 @@ func (k *keeper) stop() error {
 			err = errors.Join(err, c.end())
 		}
 	}
-	k.spawn.close()
 	return err
 }

@@ -33,14 +33,10 @@ func StartProcesses(cfg Config, exe string, args ...string) (e *Engine, err erro
 	s := &spawner{setup: setup, exe: exe, args: args, secret: make([]byte, 32)}
 	defer func() {
 		if e == nil {
-			s.close()
 			err = errors.Join(err, trace.Close())
 		}
 	}()
 	rand.Read(s.secret) // never fails
-	if s.router, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("router: %w", err)
-	}
 	ctx := context.Background()
 	decode, err := s.start(ctx, handoff.ToDecode, "")
 	if err != nil {
@@ -71,16 +67,8 @@ func (e *Engine) Pids() map[string]int {
 type spawner struct {
 	setup  node.Setup
 	secret []byte
-	router net.Listener
 	exe    string
 	args   []string
-}
-
-// close ends listening.
-func (s *spawner) close() {
-	if s.router != nil {
-		s.router.Close()
-	}
 }
 
 // child is a node's process that has greeted the router.
@@ -99,11 +87,17 @@ type orders struct {
 	Decode string // address, for prefill
 }
 
-// start starts a node and waits until it has greeted the router.
+// start starts a node and waits until it has greeted the router, where nobody
+// else is expected.
 func (s *spawner) start(ctx context.Context, role handoff.Role, decode string) (*child, error) {
+	router, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	defer router.Close()
 	line, err := json.Marshal(orders{
 		Role: role, Setup: s.setup, Secret: hex.EncodeToString(s.secret),
-		Router: s.router.Addr().String(), Decode: decode,
+		Router: router.Addr().String(), Decode: decode,
 	})
 	if err != nil {
 		return nil, err
@@ -122,7 +116,7 @@ func (s *spawner) start(ctx context.Context, role handoff.Role, decode string) (
 		}
 	}()
 	me := func() node.Greeting { return node.Greeting{Role: handoff.ToRouter} }
-	conn, _, heard, err := accept(ctx, s.router, s.setup, me, role, s.secret)
+	conn, _, heard, err := accept(ctx, router, s.setup, me, role, s.secret)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%v node: %w", role, err), p.end())
 	}
