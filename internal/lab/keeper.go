@@ -244,7 +244,7 @@ func (k *keeper) acquaint() map[handoff.Role]bool {
 		case <-timeout.C:
 			return map[handoff.Role]bool{handoff.ToPrefill: true}
 		case <-k.e.closing:
-			return nil
+			return map[handoff.Role]bool{}
 		}
 	}
 }
