@@ -28,10 +28,10 @@ type TraceReport struct {
 // each request has ended and the engine was closed, so that a trace which is
 // empty or cut fails. The error names the line.
 func CheckTrace(r io.Reader) (TraceReport, error) {
-	stop := make(chan struct{})
+	stop, used := make(chan struct{}), make(chan lineBatch, 8)
 	defer close(stop)
 	c := &checker{}
-	for b := range readLines(r, stop) {
+	for b := range readLines(r, stop, used) {
 		for i := range b.lines {
 			c.report.Lines++
 			if err := c.line(&b.lines[i]); err != nil {
@@ -40,6 +40,10 @@ func CheckTrace(r io.Reader) (TraceReport, error) {
 		}
 		if b.err != nil {
 			return c.report, b.err
+		}
+		select {
+		case used <- b:
+		default:
 		}
 	}
 	if c.report.Steps == 0 {

@@ -80,14 +80,14 @@ type line struct {
 	text   []byte // the line
 }
 
-// parseLine reads a line in the form in which traces are written, or any other.
-func parseLine(text []byte) (line, error) {
-	var l line
+// parse reads a line in the form in which traces are written, or any other.
+func (l *line) parse(text []byte) (err error) {
 	p := scanner{text: text}
-	if p.record(&l) {
-		return l, nil
+	if !p.record(l) {
+		*l, err = slowLine(text)
 	}
-	return slowLine(text)
+	l.text = text
+	return err
 }
 
 // slowLine reads a line in any form that JSON allows, and writes it anew.

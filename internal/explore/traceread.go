@@ -17,27 +17,37 @@ const (
 // lineBatch is some lines of a trace, read and parsed.
 type lineBatch struct {
 	lines []line
-	err   error // of the line after them
+	err   error  // of the line after them
+	text  []byte // that the lines are in
 }
 
 var errCut = errors.New("the trace is cut: its last line is not whole")
 
 // readLines parses a trace in a goroutine of its own, ahead of who takes the
-// batches. It ends after an error, the end, or when stop is closed.
-func readLines(r io.Reader, stop <-chan struct{}) <-chan lineBatch {
+// batches. It ends after an error, the end, or when stop is closed. Batches that
+// are given back through used are used again.
+func readLines(r io.Reader, stop <-chan struct{}, used <-chan lineBatch) <-chan lineBatch {
 	out := make(chan lineBatch, 4)
 	go func() {
 		defer close(out)
 		var rest []byte
 		for n := 1; ; {
-			buf := make([]byte, len(rest)+block)
-			have := copy(buf, rest)
-			got, err := io.ReadFull(r, buf[have:])
-			buf = buf[:have+got]
+			var b lineBatch
+			select {
+			case b = <-used:
+			default:
+			}
+			if cap(b.text) < len(rest)+block {
+				b.text = make([]byte, len(rest)+block)
+			}
+			b.text = b.text[:len(rest)+block]
+			have := copy(b.text, rest)
+			got, err := io.ReadFull(r, b.text[have:])
+			buf := b.text[:have+got]
 			end := bytes.LastIndexByte(buf, '\n') + 1
-			b := parseBlock(buf[:end], n)
+			b.parse(buf[:end], n)
 			n += len(b.lines)
-			rest = buf[end:]
+			rest = append(rest[:0], buf[end:]...)
 			last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 			switch {
 			case b.err != nil:
@@ -61,20 +71,23 @@ func readLines(r io.Reader, stop <-chan struct{}) <-chan lineBatch {
 	return out
 }
 
-func parseBlock(text []byte, n int) lineBatch {
-	b := lineBatch{lines: make([]line, 0, len(text)/128+1)}
+// parse reads the lines of a text, the first of which is line n of the trace.
+func (b *lineBatch) parse(text []byte, n int) {
+	b.lines, b.err = b.lines[:0], nil
+	if b.lines == nil {
+		b.lines = make([]line, 0, bytes.Count(text, []byte("\n"))*5/4)
+	}
 	for len(text) > 0 {
 		end := bytes.IndexByte(text, '\n')
-		l, err := parseLine(text[:end])
-		if err != nil {
-			b.err = fmt.Errorf("line %d is no record: %w", n+len(b.lines), err)
-			return b
+		b.lines = append(b.lines, line{})
+		l := &b.lines[len(b.lines)-1]
+		if err := l.parse(text[:end]); err != nil {
+			b.err = fmt.Errorf("line %d is no record: %w", n+len(b.lines)-1, err)
+			b.lines = b.lines[:len(b.lines)-1]
+			return
 		}
-		l.text = text[:end]
-		b.lines = append(b.lines, l)
 		text = text[end+1:]
 	}
-	return b
 }
 
 // readError says that a trace could not be read, which says nothing about it.
