@@ -40,6 +40,9 @@
 #ifndef ABORTS
 #define ABORTS 1        /* clients that leave, or requests whose time is up */
 #endif
+#ifndef LEAVES
+#define LEAVES 15       /* which requests may be aborted, one bit each */
+#endif
 #ifndef LOSSES
 #define LOSSES 0        /* control messages between P and D that are lost */
 #endif
@@ -1196,13 +1199,13 @@ end:	do
 active proctype Outside() {
 end:	do
 	:: d_step { ARRIVES -> rs[next] = R_LIVE; rp!SUBMIT + next; rd!SUBMIT + next; SAY2("R: request %d of tenant %c arrives\n", next, (next == 1 -> 'b' : 'a')); next++ }
-	:: d_step { aborts && rs[0] == R_LIVE -> aborts--; rAbort(0) }
-	:: d_step { aborts && rs[1] == R_LIVE -> aborts--; rAbort(1) }
+	:: d_step { aborts && (LEAVES & BIT(0)) && rs[0] == R_LIVE -> aborts--; rAbort(0) }
+	:: d_step { aborts && (LEAVES & BIT(1)) && rs[1] == R_LIVE -> aborts--; rAbort(1) }
 #if N > 2
-	:: d_step { aborts && rs[2] == R_LIVE -> aborts--; rAbort(2) }
+	:: d_step { aborts && (LEAVES & BIT(2)) && rs[2] == R_LIVE -> aborts--; rAbort(2) }
 #endif
 #if N > 3
-	:: d_step { aborts && rs[3] == R_LIVE -> aborts--; rAbort(3) }
+	:: d_step { aborts && (LEAVES & BIT(3)) && rs[3] == R_LIVE -> aborts--; rAbort(3) }
 #endif
 #if CRASHES
 	:: d_step { crashes && pUp -> crashes--; killP(); skip }
