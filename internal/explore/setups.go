@@ -111,6 +111,9 @@ var Setups = []Setup{
 		Name: "lossy", About: "one request each of two tenants, one-sided writes, one message lost, one repeated, one client that goes away",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour, Bounds: Bounds{Cancels: 1, Losses: 1, Copies: 1}, Unordered: true,
 	}, {
+		Name: "three-lossy", About: "three requests of two tenants, a page each, one-sided writes, messages in any order, one of them lost",
+		Engine: oneSided(4, 3, 3, 12), Shapes: threeOfOne, Bounds: Bounds{Losses: 1}, Unordered: true,
+	}, {
 		Name: "everything", About: "one request each of two tenants, one-sided writes in two halves, any two of: a client that goes away, a time limit, a message lost, one repeated, a crash",
 		Engine: oneSided(4, 4, 4, 16), Shapes: twoOfFour,
 		Bounds: Bounds{Cancels: 1, Expiries: 1, Losses: 1, Copies: 1, Crashes: 1, Total: 2}, Unordered: true, Torn: true,
