@@ -3,10 +3,8 @@ package campaign
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
-	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -108,62 +106,6 @@ func (r *runner) limit() int {
 		}
 	}
 	return out
-}
-
-// limits is what the run has measured of the longest prompt. Without a
-// protocol that looks for it, what happened to be served and refused is taken,
-// leaving out answers that something was found in.
-func (r *runner) limits() Limits {
-	out := Limits{AcceptedMax: r.found.AcceptedMax, RejectedMin: r.found.RejectedMin}
-	suspect := map[int]bool{}
-	for _, f := range r.result.Findings {
-		suspect[f.Exchange] = true
-	}
-	var shortest, unread *wire.Exchange // refused; answered all the same
-	accepted := 0
-	for i := range r.all {
-		e := &r.all[i]
-		switch {
-		case e.Answer.Served() && !suspect[e.Seq]:
-			accepted = max(accepted, e.SentTokens)
-		case e.Answer.Served() && (unread == nil || e.SentTokens < unread.SentTokens):
-			unread = e
-		case e.Answer.Refusal.TooLong() && (shortest == nil || e.SentTokens < shortest.SentTokens):
-			shortest = e
-		}
-	}
-	if r.found == (probe.Found{}) {
-		out.AcceptedMax = accepted
-		if shortest != nil {
-			out.RejectedMin = shortest.SentTokens
-		}
-	}
-	out.Rejection = rejection(shortest, out.RejectedMin, unread)
-	return out
-}
-
-// rejection says in words how prompts over the limit are refused, or that some
-// are not although they are over it.
-func rejection(shortest *wire.Exchange, limit int, unread *wire.Exchange) string {
-	var says []string
-	if unread != nil && limit > 0 && unread.SentTokens >= limit && (shortest == nil || unread.SentTokens < shortest.SentTokens) {
-		says = append(says, fmt.Sprintf("answered with HTTP %d in place of a refusal", unread.Answer.Status))
-	}
-	if shortest != nil {
-		a := shortest.Answer
-		s := fmt.Sprintf("HTTP %d, %s", a.Status, a.Refusal.Kind)
-		if a.Refusal.InAnswer {
-			s = fmt.Sprintf("HTTP %d with an error inside, %s", a.Status, a.Refusal.Kind)
-		}
-		if a.Refusal.Limit > 0 {
-			s += fmt.Sprintf(", names a limit of %d tokens", a.Refusal.Limit)
-		}
-		if len(says) > 0 {
-			s = fmt.Sprintf("from %d tokens on %s", shortest.SentTokens, s)
-		}
-		says = append(says, s)
-	}
-	return strings.Join(says, "; ")
 }
 
 // rawBytes reads an answer's raw bytes for the oracles, nil if they are gone.

@@ -143,11 +143,14 @@ func quote(coder *canary.Coder, h canary.Hit) string {
 	return string(words)
 }
 
-// bySender finds exchanges by the canary that they plant.
+// bySender finds exchanges by the canary that they plant; of a prompt that is
+// sent again, the first.
 func bySender(exchanges []wire.Exchange) map[canary.ID]*wire.Exchange {
 	senders := make(map[canary.ID]*wire.Exchange, len(exchanges))
 	for i := range exchanges {
-		senders[canary.ID(exchanges[i].ID)] = &exchanges[i]
+		if id := canary.ID(exchanges[i].ID); senders[id] == nil {
+			senders[id] = &exchanges[i]
+		}
 	}
 	return senders
 }

@@ -29,8 +29,13 @@ const (
 	tries = 2
 )
 
-// calibration lengths, tokens.
-var calibration = [3]int{192, 640, 2048}
+// calibration lengths, tokens: the first prompts of a target whose tokens can
+// be counted, and of one where they are estimated. The latter needs as many as
+// make a law of tokens that others can be held to.
+var (
+	calibration          = []int{192, 640, 2048}
+	estimatedCalibration = []int{192, 320, 448, 640, 1024, 1536, 2048}
+)
 
 // boundary keeps lo, the longest prompt that was served whole, and hi, the
 // shortest that was not, and narrows the gap between them.
@@ -44,6 +49,8 @@ type boundary struct {
 	retry  bool
 
 	small       []wire.Exchange // served prompts so far, for what usage and echo can be expected
+	under       Send            // the prompt under way
+	refinement                  // once it has begun
 	refusal     *wire.Refusal   // the latest for length
 	streamTried bool
 	broken      string // why the search was given up
@@ -71,6 +78,13 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 	}
 	n := b.choose()
 	stream := false
+	if n == 0 && b.refine() {
+		n = b.choose()
+	}
+	if n == 0 && b.unproven() {
+		b.unrefine()
+		n = b.choose()
+	}
 	if n == 0 {
 		// One refusal is asked for as a stream: engines that refuse cleanly
 		// otherwise have let a stream start.
@@ -89,12 +103,16 @@ func (b *boundary) send(n int, stream bool) Send {
 	b.wanted = n
 	b.search.tried[n] = true
 	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, questionNo(b.sent))
+	if b.refining {
+		s = b.longer(n)
+	}
 	if stream {
 		s.Label, s.Stream = fmt.Sprintf("size %d, streamed", n), true
 	}
 	if l := b.known(); l > 0 && n > l {
 		s.Limit = l
 	}
+	b.under = s
 	b.sent++
 	return s
 }
@@ -113,8 +131,12 @@ func (b *boundary) observe(e *wire.Exchange) {
 	if n == 0 {
 		n = b.wanted
 	}
-	b.search.exact = b.search.exact && e.SentExact
+	b.search.exact = b.search.exact && (e.SentExact || b.refining)
 	b.retry = false
+	if b.refining && !b.padding(e) {
+		b.unrefine()
+		return
+	}
 	switch b.judge(e) {
 	case whole:
 		b.accept(e, n)
@@ -122,7 +144,10 @@ func (b *boundary) observe(e *wire.Exchange) {
 		if used, ok := e.Used(); ok && used < n && !e.Collapsed() {
 			b.search.suggest(used)
 		}
-		b.search.reject(n)
+		if expect, ok := wire.NewBaseline(b.small).Expect(e); ok && !b.search.exact {
+			n = int(expect)
+		}
+		b.reject(n)
 	case refused:
 		b.refuse(e, n)
 	case nothing:
@@ -178,12 +203,15 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 // shorter ones lead to expect: by a single token where it has counted all of
 // them to the token, else by a tenth.
 func (b *boundary) shortened(e *wire.Exchange) bool {
+	if used, ok := e.Used(); ok && b.refining {
+		return used < b.used+e.Pad
+	}
 	line := wire.NewBaseline(b.small)
 	if lost, ok := line.Lost(e); ok {
 		return lost > 0
 	}
 	used, ok := e.Used()
-	expect, known := line.Expect(e.SentTokens)
+	expect, known := line.Expect(e)
 	return ok && known && len(b.small) >= 2 && 10*float64(used) < 9*min(expect, float64(e.SentTokens))
 }
 
@@ -204,16 +232,20 @@ func (b *boundary) echoes() bool {
 
 func (b *boundary) accept(e *wire.Exchange, n int) {
 	b.small = append(b.small, *e)
-	if used, ok := e.Used(); ok && !e.SentExact && len(b.small) > len(calibration) {
-		n = used // an estimate gives way to a count
-	}
-	if hi := b.search.hi; hi > 0 && n >= hi {
-		if n >= hi+2*b.search.step() || e.SentExact {
-			b.broken = fmt.Sprintf("the limit is not steady: %d tokens were refused, %d served later", hi, n)
+	if used, ok := e.Used(); ok && !b.search.exact {
+		if _, grows := wire.NewBaseline(b.small).Expect(e); grows {
+			n = used // an estimate gives way to a count
+			b.keep(e, b.under)
 		}
-		return
 	}
-	b.search.accept(n)
+	switch hi := b.search.hi; {
+	case hi == 0 || n < hi:
+		b.search.accept(n)
+	case b.search.exact || n >= hi+b.search.blur():
+		b.broken = fmt.Sprintf("the limit is not steady: %d tokens were refused, %d served later", hi, n)
+	default: // what was refused had a few more than estimated
+		b.search.lo, b.search.hi = n, n+1
+	}
 }
 
 func (b *boundary) refuse(e *wire.Exchange, n int) {
@@ -228,6 +260,15 @@ func (b *boundary) refuse(e *wire.Exchange, n int) {
 		}
 		b.search.suggest(limit)
 	}
+	b.reject(n)
+}
+
+// reject takes a length that was not served. One that is estimated cannot be
+// lower than what was served, whatever the estimate says.
+func (b *boundary) reject(n int) {
+	if !b.search.exact {
+		n = max(n, b.search.lo+1)
+	}
 	b.search.reject(n)
 }
 
@@ -236,22 +277,40 @@ func (b *boundary) choose() int {
 	if b.retry {
 		return b.wanted
 	}
-	if i := len(b.small); i < len(calibration) && b.search.hi == 0 && calibration[i] <= b.ceiling() {
-		return calibration[i]
+	if n := b.calibrate(); n > 0 {
+		return n
 	}
 	if n := b.search.suggested(b.ceiling()); n > 0 {
 		return n
 	}
-	if b.search.hi == 0 {
+	switch {
+	case b.search.hi == 0:
 		return b.grow()
+	case !b.refining && b.close() && b.refinable():
+		return 0 // what is left is quicker to the token
 	}
 	return b.search.middle()
+}
+
+// calibrate is the length of the next of the first prompts, tokens; 0 when
+// there have been enough, or the limit is known to be lower.
+func (b *boundary) calibrate() int {
+	lengths := calibration
+	if !b.search.exact {
+		lengths = estimatedCalibration
+	}
+	if i := len(b.small); !b.refining && i < len(lengths) && b.search.hi == 0 && lengths[i] <= b.ceiling() {
+		return lengths[i]
+	}
+	return 0
 }
 
 // grow goes straight to a known window and in steps to an unknown one.
 func (b *boundary) grow() int {
 	top := b.ceiling()
 	switch {
+	case b.refining:
+		return b.stretch()
 	case b.search.lo >= top:
 		return 0
 	case b.env.Context > 0:
@@ -280,7 +339,7 @@ const unknownCeiling = 1 << 21
 // Found gives the longest prompt served whole and the shortest that was not:
 // refused, or answered as if it had been shorter.
 func (b *boundary) Found() Found {
-	return Found{AcceptedMax: b.search.lo, RejectedMin: b.search.hi}
+	return Found{AcceptedMax: b.search.lo, RejectedMin: b.search.hi, Estimated: b.search.hi > 0 && !b.search.exact}
 }
 
 func (b *boundary) Missing() string {
@@ -304,11 +363,5 @@ func (b *boundary) Missing() string {
 
 // whatFailed says in one line why a length could not be tried.
 func whatFailed(e *wire.Exchange, n int) string {
-	why := "no answer"
-	if f := e.Answer.Failure; f != nil {
-		why = string(f.Kind)
-	} else if r := e.Answer.Refusal; r != nil {
-		why = fmt.Sprintf("refused: %s", r.Kind)
-	}
-	return fmt.Sprintf("a prompt of %d tokens came to nothing twice (%s)", n, why)
+	return fmt.Sprintf("a prompt of %d tokens came to nothing twice (%s)", n, outcome(e))
 }

@@ -90,7 +90,18 @@ func limits(b *strings.Builder, l campaign.Limits) {
 	case l.RejectedMin == 0:
 		fmt.Fprintf(b, "limits:  served %s tokens, refused none\n", thousands(l.AcceptedMax))
 	default:
-		fmt.Fprintf(b, "limits:  served %s tokens, refused %s (%s)\n", thousands(l.AcceptedMax), thousands(l.RejectedMin), printable(l.Rejection))
+		about := ""
+		if l.Estimated {
+			about = "about "
+		}
+		how := l.Rejection
+		if how == "" {
+			how = "not served whole"
+		}
+		const indent = "         "
+		var p strings.Builder
+		paragraph(&p, indent, fmt.Sprintf("served %s tokens, refused %s%s (%s)", thousands(l.AcceptedMax), about, thousands(l.RejectedMin), how))
+		b.WriteString("limits:  " + strings.TrimPrefix(p.String(), indent))
 	}
 }
 
