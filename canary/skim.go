@@ -145,7 +145,7 @@ func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
 	right := bits.TrailingZeros32(^(letters >> first))
 	s, e = q-8+first-left, q-8+first+right
 	n := left + right
-	if first == 16 || first+right == 24 || s <= lo || kinds[b[e]]&isOdd != 0 && (b[e] != '\\' || goesOn(b[e:])) {
+	if first == 16 || first+right == 24 || s <= lo || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
 		return 0, 0, unclear
 	}
 	if n >= longest {
@@ -158,7 +158,7 @@ func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
 		if n > minLetters && isEscapeLetter(b[s]) && p.find(b, s+1, n-1) >= 0 {
 			return s + 1, e, p.find(b, s+1, n-1)
 		}
-	case k&isTail != 0:
+	case k&isTail != 0 && tailBefore(b[lo:s]):
 		return 0, 0, unclear
 	}
 	key := pack(b[s:], n)
@@ -207,11 +207,11 @@ func forward(b []byte, lo, q int) (int, bool) {
 			for s > lo && q-s < utf8.UTFMax-1 && !utf8.RuneStart(b[s]) {
 				s--
 			}
-			n := spaceAt(b[s:])
-			if s+n <= q {
+			r, n := utf8.DecodeRune(b[s:])
+			if p, _ := meaning(r); s+n > q && p != space {
 				return q, false
 			}
-			q = s + n
+			q = max(s+n, q+1) // a byte that no character covers is a space
 		}
 	}
 	return q, false
@@ -238,21 +238,11 @@ func backward(b []byte, lo, s int) (int, bool) {
 	return s, true
 }
 
-// spaceAt is the length of the character that b begins with, if it is one that
-// only separates; else 0.
-func spaceAt(b []byte) int {
-	r, n := utf8.DecodeRune(b)
-	return spaceLen(r, n)
-}
-
-// spaceBefore is spaceAt for the character that b ends with.
+// spaceBefore is the length of the character that b ends with, if it is one
+// that only separates, as bytes that are no characters do; else 0.
 func spaceBefore(b []byte) int {
 	r, n := utf8.DecodeLastRune(b)
-	return spaceLen(r, n)
-}
-
-func spaceLen(r rune, n int) int {
-	if p, _ := meaning(r); p != space || r == utf8.RuneError && n <= 1 {
+	if p, _ := meaning(r); p != space {
 		return 0
 	}
 	return n
@@ -331,15 +321,28 @@ func goesOn(b []byte) bool {
 	if b[0] == '\\' {
 		return b[1] == 'u' || b[1] == 'x'
 	}
-	return b[0] == '&' || spaceAt(b) == 0
+	r, _ := utf8.DecodeRune(b)
+	p, _ := meaning(r)
+	return b[0] == '&' || p != space
 }
 
 // inEscape reports whether the letters and digits at the end of b may belong to
 // an escape like \u0061 or to a reference like &#x61;.
 func inEscape(b []byte) bool {
+	if n := len(b); n >= maxName && !holds(b[n-16:], '\\', '#') && !holds(b[n-8:], '\\', '#') {
+		return false
+	}
 	i := len(b)
 	for i > 0 && len(b)-i < maxName && isWordByte(b[i-1]) {
 		i--
 	}
 	return i > 0 && (b[i-1] == '\\' || b[i-1] == '#')
+}
+
+// holds reports whether c or d is among the first eight bytes of b.
+func holds(b []byte, c, d byte) bool {
+	const ones = 0x0101010101010101
+	v := binary.LittleEndian.Uint64(b)
+	x, y := v^uint64(c)*ones, v^uint64(d)*ones
+	return ((x-ones)&^x|(y-ones)&^y)&(0x80*ones) != 0
 }
