@@ -100,14 +100,16 @@ func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 		s, e, w = p.judge(b, i, q)
 	}
 	end, n := e, 0
-	var found [MinWords]seen
 	for w >= 0 {
-		found[n] = seen{w, s, e}
+		p.found[n] = seen{w, s, e}
 		n++
 		if s > i && kinds[b[s-1]]&isLetter != 0 {
 			s-- // the letter of an escape
 		}
-		at, ok := backward(b, i, s)
+		at, ok := s-2, true
+		if at < i || b[s-1] != ' ' || kinds[b[at]]&isLetter == 0 {
+			at, ok = backward(b, i, s)
+		}
 		if !ok {
 			return q, false
 		}
@@ -125,7 +127,7 @@ func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 		p.run.stop()
 	}
 	for n--; n >= 0; n-- {
-		p.run.push(uint64(found[n].word), p.startOf(found[n].start), p.endOf(found[n].end-1))
+		p.run.push(uint64(p.found[n].word), p.startOf(p.found[n].start), p.endOf(p.found[n].end-1))
 	}
 	return end, true
 }
