@@ -66,6 +66,7 @@ func goroot(size int) (code, prose []byte) {
 func jsonOf(text []byte, size int) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // as most servers write it
 	for i := 0; b.Len() < size; i++ {
 		at := i * 600 % (len(text) - 600)
 		e.Encode(map[string]any{
