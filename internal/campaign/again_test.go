@@ -170,6 +170,14 @@ func TestLimitsAreWhatIsKnownAfterTheAnswer(t *testing.T) {
 			[]wire.Exchange{estimate(846, 1855, nil), estimate(2100, 0, &wire.Refusal{Kind: wire.RefusedOutput})},
 			Limits{AcceptedMax: 1855, RejectedMin: 2100, Rejection: "HTTP 200, output, prompt and answer together (0 asked for)", Estimated: true},
 		},
+		"an answer that says nothing of its length": {
+			[]wire.Exchange{estimate(846, 1855, nil), estimate(2162, 0, nil)},
+			Limits{AcceptedMax: 1855},
+		},
+		"no answer does": {
+			[]wire.Exchange{estimate(846, 0, nil), estimate(2162, 0, nil)},
+			Limits{AcceptedMax: 2162},
+		},
 		"refused for the traffic": {
 			[]wire.Exchange{estimate(846, 1855, nil), estimate(500, 0, &wire.Refusal{Kind: wire.RefusedPool, Sent: 500})},
 			Limits{AcceptedMax: 1855},

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,15 +37,22 @@ func (r *runner) suspects() map[int]bool {
 	return out
 }
 
+// longestServed is the longest prompt that was served, as counted; where none
+// was counted, as estimated.
 func (r *runner) longestServed() int {
-	longest, suspect := 0, r.suspects()
+	counted, estimated, suspect := 0, 0, r.suspects()
 	for i := range r.all {
-		if e := &r.all[i]; e.Answer.Served() && !suspect[e.Seq] {
-			n, _ := length(e)
-			longest = max(longest, n)
+		e := &r.all[i]
+		if !e.Answer.Served() || suspect[e.Seq] {
+			continue
+		}
+		if n, ok := length(e); ok {
+			counted = max(counted, n)
+		} else {
+			estimated = max(estimated, n)
 		}
 	}
-	return longest
+	return cmp.Or(counted, estimated)
 }
 
 // shortestRefused is the shortest prompt over the limit that was refused, nil

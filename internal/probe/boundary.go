@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -27,6 +28,8 @@ const (
 	// tries is how often a length is sent before an answer that says nothing
 	// about length, or a lost echo, counts.
 	tries = 2
+	// fewWords is the length of an answer that is only asked for to be counted, tokens.
+	fewWords = 8
 )
 
 // calibration lengths, tokens: the first prompts of a target whose tokens can
@@ -46,6 +49,7 @@ type boundary struct {
 	wanted int // length of the prompt under way, tokens
 	failed int // times in a row that it came to nothing
 	lost   int // times in a row that its echo was missing
+	silent int // times in a row that it was answered without a word on its length
 	retry  bool
 
 	small       []wire.Exchange // served prompts so far, for what usage and echo can be expected
@@ -81,7 +85,7 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 	if n == 0 && b.refine() {
 		n = b.choose()
 	}
-	if n == 0 && b.unproven() {
+	if n == 0 && b.fruitless() {
 		b.unrefine()
 		n = b.choose()
 	}
@@ -98,7 +102,7 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 
 func (b *boundary) send(n int, stream bool) Send {
 	if n != b.wanted {
-		b.failed, b.lost = 0, 0
+		b.failed, b.lost, b.silent = 0, 0, 0
 	}
 	b.wanted = n
 	b.search.tried[n] = true
@@ -108,6 +112,11 @@ func (b *boundary) send(n int, stream bool) Send {
 	}
 	if stream {
 		s.Label, s.Stream = fmt.Sprintf("size %d, streamed", n), true
+	}
+	if b.silent > 0 {
+		// Some servers break off an answer that goes round in circles, and then
+		// report nothing. A few words are too short for that, and for an echo.
+		s.MaxTokens, s.Asked = fewWords, -1
 	}
 	if l := b.known(); l > 0 && n > l {
 		s.Limit = l
@@ -186,6 +195,13 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 	if !e.Answer.Served() {
 		return nothing
 	}
+	if b.unproven(e) {
+		b.silent++
+		if b.silent > tries {
+			b.broken = fmt.Sprintf("answers to %d tokens come without usage: whether the prompt was read whole cannot be told", e.SentTokens)
+		}
+		return again
+	}
 	if e.Collapsed() || b.shortened(e) {
 		return short
 	}
@@ -197,6 +213,16 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 		return again
 	}
 	return whole
+}
+
+// unproven reports whether nothing says how much of a prompt was read: the
+// target has reported usage before and does not now. An echo is enough where
+// the length is known.
+func (b *boundary) unproven(e *wire.Exchange) bool {
+	if _, ok := e.Used(); ok || b.search.exact && e.Asked >= 0 && e.Echoes(e.Asked) {
+		return false
+	}
+	return slices.ContainsFunc(b.small, func(s wire.Exchange) bool { _, ok := s.Used(); return ok })
 }
 
 // shortened reports whether the target counted less of this prompt than the

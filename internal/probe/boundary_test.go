@@ -96,6 +96,7 @@ func TestBoundaryWithoutTokenizerIsExactBelow32k(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		target := newTarget()
 		target.counts, target.mute = false, rapid.Bool().Draw(t, "mute")
+		target.usage = rapid.SampledFrom([]string{"right", "circles"}).Draw(t, "usage")
 		target.blur = rapid.Float64Range(0, 1).Draw(t, "blur")
 		target.limit = rapid.IntRange(1000, 30_000).Draw(t, "limit")
 		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "refuse_sent", "server_error", "truncate", "drop"}).Draw(t, "over")

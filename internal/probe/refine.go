@@ -77,9 +77,9 @@ func (b *boundary) unrefine() {
 	b.search, b.refining = b.coarse, false
 }
 
-// unproven reports whether the refined search, at its end, has found nothing:
+// fruitless reports whether the refined search, at its end, has found nothing:
 // no prompt was refused, or none with padding was counted as it should be.
-func (b *boundary) unproven() bool {
+func (b *boundary) fruitless() bool {
 	return b.refining && (b.search.hi == 0 || b.odd && !b.verified)
 }
 

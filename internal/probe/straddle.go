@@ -59,6 +59,8 @@ type straddle struct {
 	asked   int
 	lowered bool // this pair's limit was lowered to what a refusal named
 	retried bool // this arm was sent a second time
+	silent  bool // because its answer said nothing of what was read
+	reports bool // the target has reported usage
 	// estimated says that prompts come out a little longer or shorter than wanted.
 	estimated bool
 
@@ -189,20 +191,32 @@ func (s *straddle) arm(purpose wire.Purpose, p pair) Send {
 	tokens, tenant := p.under, 0
 	if purpose == wire.Over {
 		tokens, tenant = p.over, 1
-		if s.estimated {
-			// Over the limit for sure: an estimate is off by a percent or so.
-			tokens += 32 + tokens/100
-			if s.env.MaxPrompt > 0 {
-				tokens = min(tokens, s.env.MaxPrompt)
-			}
-		}
+	}
+	if s.estimated {
+		tokens = s.surely(purpose, tokens)
 	}
 	label := fmt.Sprintf("%s%+d", p.limit.Name, tokens-p.limit.Tokens)
 	q := questionNo(s.at + int(s.env.Seed%9))
 	out := send(purpose, label, (s.at+tenant)%s.env.Tenants, tokens, s.env.MaxAnswer, q)
 	out.Limit = p.limit.Tokens
-	out.Stream = s.at%2 == 1
+	out.Stream = s.at%2 == 1 && !s.retried // a stream says less of how it ended
+	if s.retried && s.silent {
+		out.MaxTokens = fewWords
+	}
 	return out
+}
+
+// surely moves an estimated length away from the limit: one is off by a percent
+// or so, and by several as long as only short prompts were seen.
+func (s *straddle) surely(purpose wire.Purpose, tokens int) int {
+	if purpose == wire.Under {
+		return max(smallest, tokens-tokens/16)
+	}
+	tokens += 32 + tokens/100
+	if s.env.MaxPrompt > 0 {
+		tokens = min(tokens, s.env.MaxPrompt)
+	}
+	return tokens
 }
 
 // short are prompts of all tenants that move pages about: cheap, and full of
@@ -220,11 +234,17 @@ func (s *straddle) short(purpose wire.Purpose, from int) []Send {
 
 func (s *straddle) observe(e *wire.Exchange) {
 	s.estimated = s.estimated || !e.SentExact
+	_, counted := e.Used()
+	s.reports = s.reports || counted && e.Answer.Served()
 	if e.Purpose != wire.Under && e.Purpose != wire.Over {
 		return
 	}
 	a := e.Answer
+	s.silent = a.Served() && s.reports && !counted && !(e.Asked >= 0 && e.Echoes(e.Asked))
 	switch {
+	case s.silent && !s.retried:
+		s.again()
+		return
 	case e.Purpose == wire.Under && a.Served():
 		s.controls++
 	case e.Purpose == wire.Under && a.Refusal.TooLong():
@@ -233,13 +253,18 @@ func (s *straddle) observe(e *wire.Exchange) {
 	case e.Purpose == wire.Over && (a.Served() || a.Refusal.TooLong() || s.dirty(a)):
 		s.tests++
 	case !s.retried:
-		s.retried = true
-		s.step--
+		s.again()
 		return
 	default:
 		s.fail(fmt.Sprintf("no answer that can be judged for %s (%s)", e.Label, outcome(e)))
 	}
 	s.retried = false
+}
+
+// again has the arm under way sent once more.
+func (s *straddle) again() {
+	s.retried = true
+	s.step--
 }
 
 // dirty reports whether a server error is how the target refuses prompts over

@@ -15,7 +15,7 @@ import (
 type target struct {
 	limit   int    // longest prompt that is read whole, tokens
 	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, drop, placeholder, silent, foreign, broken
-	usage   string // right, none, factor, short, over, constant
+	usage   string // right, none, factor, short, over, constant, circles
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
 	quotes  bool   // answers hold some of their own prompt
@@ -200,6 +200,10 @@ func (t *target) serve(e *wire.Exchange, read int, whole bool) *wire.Answer {
 	case "cached":
 		a.Usage = &wire.Usage{Prompt: read - read/2, Cached: read / 2}
 	case "none":
+	case "circles": // every other answer breaks off after so many words that nothing is reported
+		if a.Usage = (&wire.Usage{Prompt: read}); e.MaxTokens > 30 && e.Seq%2 == 1 {
+			a.Usage, a.Finish = &wire.Usage{}, ""
+		}
 	default:
 		panic("no such usage: " + t.usage)
 	}
