@@ -11,7 +11,7 @@ import (
 )
 
 type demoCmd struct {
-	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens."`
+	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens, one to two minutes and 2 GiB."`
 	Report string `placeholder:"FILE.html" help:"Write a page that draws what happened."`
 	Format string `enum:"text,json" default:"text" help:"text or json."`
 	Seed   uint64 `default:"1" placeholder:"N" help:"Makes the same prompts again. Default: 1."`
@@ -26,6 +26,9 @@ func (c demoCmd) Run(s *session) error {
 		// Said now, not after two minutes.
 		if _, err := os.Stat(filepath.Dir(c.Report)); err != nil {
 			return unreachable(fmt.Errorf("write the report: %w", err))
+		}
+		if info, err := os.Stat(c.Report); err == nil && info.IsDir() {
+			return usageErrorf("write the report: %s is a directory: name a file", c.Report)
 		}
 	}
 	o := demo.Options{Exe: exe, Full: c.Scale == "full", Seed: c.Seed, Version: version(), Progress: progress(s)}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,13 +113,13 @@ func fake(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("no fake %q", kind)
 	}
-	var s *httptest.Server
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if tls {
-		s = httptest.NewTLSServer(h)
+		s.StartTLS()
 	} else {
-		s = httptest.NewServer(h)
+		s.Start()
 	}
-	s.Config.ErrorLog = nil
 	ts.Defer(func() {
 		s.CloseClientConnections()
 		s.Close()

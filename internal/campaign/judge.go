@@ -47,6 +47,10 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
 	case out.Verdict == Clean:
 		out.Bound = bound(name, mine)
+		if out.Bound.N == 0 {
+			out.Verdict, out.Bound = Inconclusive, nil
+			out.Reason = "no prompt over a limit was refused or answered with its own nonce: nothing was tested"
+		}
 	default:
 		out.Reason = missing
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kvcanary/kvcanary/internal/lab"
@@ -52,6 +53,17 @@ func Probes() []Probe {
 	}
 	for _, p := range probe.All() {
 		out = append(out, Probe{p.Name, p, oracle.All(), 1})
+	}
+	return out
+}
+
+// Modes are the rows that a name stands for: itself, or a fault's every mode.
+func Modes(name string) []string {
+	var out []string
+	for _, row := range Faults() {
+		if row == name || strings.HasPrefix(row, name+":") {
+			out = append(out, row)
+		}
 	}
 	return out
 }
@@ -104,11 +116,11 @@ type Rate struct {
 }
 
 // Until is prompt tokens spent a trial divided by the rate of finding; the
-// bounds take the rate's. 0 stands for infinity.
+// bounds take the rate's. Nil where that rate is 0: never, or no bound.
 type Until struct {
-	Mean  float64 `json:"mean"`
-	Lower float64 `json:"lower"`
-	Upper float64 `json:"upper"`
+	Mean  *float64 `json:"mean"`
+	Lower *float64 `json:"lower"`
+	Upper *float64 `json:"upper"`
 }
 
 const confidence = 0.95
@@ -197,11 +209,12 @@ func summarize(fault, name string, outcomes []outcome) Cell {
 	return c
 }
 
-func over(a, b float64) float64 {
+func over(a, b float64) *float64 {
 	if b == 0 {
-		return 0
+		return nil
 	}
-	return a / b
+	q := a / b
+	return &q
 }
 
 func rate(k, n int) Rate {

@@ -77,6 +77,18 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
+func TestModes(t *testing.T) {
+	if got := Modes("stale_reserve"); len(got) != 2 || got[0] != "stale_reserve:prefill_usage" {
+		t.Errorf("stale_reserve stands for %v", got)
+	}
+	if got := Modes(NoFault); len(got) != 1 {
+		t.Errorf("%s stands for %v", NoFault, got)
+	}
+	if got := Modes("stale"); got != nil {
+		t.Errorf("half a name stands for %v", got)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	c := summarize("f", "p", []outcome{
 		{found: true, leak: true, requests: 3, tokens: 100},
@@ -87,11 +99,11 @@ func TestSummary(t *testing.T) {
 	if c.Found.Count != 2 || c.Leak.Count != 1 || c.Unsure != 1 || c.Requests != 9 || c.PromptTokens != 800 {
 		t.Errorf("%+v", c)
 	}
-	if c.Until.Mean != 1000 || c.Until.Lower >= c.Until.Mean || c.Until.Upper <= c.Until.Mean {
-		t.Errorf("500 tokens a trial at a rate of one half: %+v", c.Until)
+	if u := c.Until; *u.Mean != 1000 || *u.Lower >= 1000 || *u.Upper <= 1000 {
+		t.Errorf("500 tokens a trial at a rate of one half: %v", u)
 	}
-	if never := summarize("f", "p", []outcome{{tokens: 500}}); never.Until.Mean != 0 || never.Until.Upper != 0 || never.Until.Lower < 500 {
-		t.Errorf("never found: %+v", never.Until)
+	if u := summarize("f", "p", []outcome{{tokens: 500}}).Until; u.Mean != nil || u.Upper != nil || *u.Lower < 500 {
+		t.Errorf("never found: %v", u)
 	}
 }
 
@@ -104,7 +116,7 @@ func TestRendering(t *testing.T) {
 	if err := table.Markdown(&md); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "never (51 to no bound)") {
+	if !strings.Contains(text.String(), "never found (more than 51)") {
 		t.Errorf("text:\n%s", &text)
 	}
 	lines := strings.Split(strings.TrimSpace(md.String()), "\n")

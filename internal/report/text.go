@@ -79,7 +79,7 @@ func Bound(b *campaign.Bound) string {
 	if b.Sensitivity == 0 {
 		return "nothing is bounded: the power of this protocol is not measured yet"
 	}
-	return fmt.Sprintf("with %.0f %% confidence fewer than %s of prompts over the limit leak (%s, power %.2f)",
+	return fmt.Sprintf("with %.0f %% confidence fewer than %s of such prompts leak (%s, power %.2f)",
 		100*b.Confidence, percent(b.RateUpper), plural(b.N, "test"), b.Sensitivity)
 }
 

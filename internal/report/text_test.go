@@ -42,7 +42,7 @@ func TestTextSaysTheVerdictFirst(t *testing.T) {
 	}
 	for _, want := range []string{
 		"LEAK: straddle, exchange 7, tenant beta", "harbour lemon ...", "served 10,633 tokens, refused 10,634 (HTTP 400, pool)",
-		"nothing is bounded", "fewer than 78 % of prompts", "power 0.99", "the budget of 100 tokens is used up", "none came back",
+		"nothing is bounded", "fewer than 78 % of such prompts", "power 0.99", "the budget of 100 tokens is used up", "none came back",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
