@@ -65,6 +65,12 @@ var fakes = map[string]http.HandlerFunc{
 			fmt.Fprintf(w, answered, n, n+1)
 		}
 	},
+	"broken": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.WriteHeader(500)
+			io.WriteString(w, `{"error":{"message":"the scheduler has gone away","type":"server_error"}}`)
+		}
+	},
 	"cut": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			w.Header().Set("Content-Length", "1000")

@@ -3,6 +3,7 @@ package campaign
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -36,6 +37,8 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 	r.result.Controls.NeverSentHits += hits
 	if missing == "" {
 		missing = r.unkept() // also what the oracles could not read back
+	} else {
+		missing = because(missing, mine)
 	}
 	out.Verdict = verdictOf(findings)
 	switch {
@@ -123,4 +126,31 @@ func (r *runner) rawBytes(e *wire.Exchange) []byte {
 		r.dir.fail(err)
 	}
 	return b
+}
+
+// because adds to what is missing the first trouble that exchanges ended in,
+// in the target's words, unless it is said already.
+func because(missing string, exchanges []wire.Exchange) string {
+	for i := range exchanges {
+		words, status := "", ""
+		switch a := exchanges[i].Answer; {
+		case a.Failure != nil && a.Failure.Kind != wire.FailedCanceled:
+			words = a.Failure.Message
+		case a.Refusal != nil && !a.Refusal.TooLong():
+			words, status = a.Refusal.Message, fmt.Sprintf("HTTP %d: ", a.Refusal.Status)
+		}
+		if words+status == "" || words != "" && strings.Contains(missing, words) {
+			continue
+		}
+		return fmt.Sprintf("%s; exchange %d ended with %s%s", missing, exchanges[i].Seq, status, shorten(words, 160))
+	}
+	return missing
+}
+
+// shorten cuts a text to about n bytes, at a rune.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
 }

@@ -86,23 +86,21 @@ func Bound(b *campaign.Bound) string {
 func limits(b *strings.Builder, l campaign.Limits) {
 	switch {
 	case l.AcceptedMax == 0 && l.RejectedMin == 0:
-		b.WriteString("limits:  none was looked for\n")
+		b.WriteString("limits:  none was found\n")
+		return
 	case l.RejectedMin == 0:
-		fmt.Fprintf(b, "limits:  served %s tokens, refused none\n", thousands(l.AcceptedMax))
-	default:
-		about := ""
-		if l.Estimated {
-			about = "about "
-		}
-		how := l.Rejection
-		if how == "" {
-			how = "not served whole"
-		}
-		const indent = "         "
-		var p strings.Builder
-		paragraph(&p, indent, fmt.Sprintf("served %s tokens, refused %s%s (%s)", thousands(l.AcceptedMax), about, thousands(l.RejectedMin), how))
-		b.WriteString("limits:  " + strings.TrimPrefix(p.String(), indent))
+		fmt.Fprintf(b, "limits:  served up to %s tokens, refused none\n", thousands(l.AcceptedMax))
+		return
 	}
+	how, about := l.Rejection, ""
+	if how == "" {
+		how = "not served whole"
+	}
+	if l.Estimated {
+		about = "about "
+	}
+	paragraph(b, "", fmt.Sprintf("limits: served whole up to %s tokens; from %s%s on: %s",
+		thousands(l.AcceptedMax), about, thousands(l.RejectedMin), how))
 }
 
 func controls(b *strings.Builder, c campaign.Controls) {
@@ -122,8 +120,12 @@ func closing(b *strings.Builder, r *campaign.Result) {
 	case campaign.Violation:
 		paragraph(b, "", "No foreign text was seen, but the target did not refuse where it had to. On your own engine make the pool at least as large as the context, or lower the context; then run this again.")
 	case campaign.Clean:
-		paragraph(b, "", "Nothing was found in this sample. That is a bound, not a proof: see what it covers above.")
+		paragraph(b, "", "Nothing was found in this sample. That is no proof: what it bounds, if anything, stands at each protocol above.")
 	default:
+		if r.Reason == "interrupted" {
+			paragraph(b, "", "Interrupted: what came back until then is kept and judged, and proves nothing either way.")
+			return
+		}
 		paragraph(b, "", "Nothing is proven either way, because the run did not reach its coverage. Mend what is named above and run it again.")
 	}
 }

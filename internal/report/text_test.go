@@ -41,7 +41,7 @@ func TestTextSaysTheVerdictFirst(t *testing.T) {
 		t.Errorf("it begins with %q", strings.SplitN(text, "\n", 2)[0])
 	}
 	for _, want := range []string{
-		"LEAK: straddle, exchange 7, tenant beta", "harbour lemon ...", "served 10,633 tokens, refused 10,634 (HTTP 400, pool)",
+		"LEAK: straddle, exchange 7, tenant beta", "harbour lemon ...", "limits: served whole up to 10,633 tokens; from 10,634 on: HTTP 400, pool",
 		"nothing is bounded", "fewer than 78 % of such prompts", "power 0.99", "the budget of 100 tokens is used up", "none came back",
 	} {
 		if !strings.Contains(text, want) {
