@@ -1,1 +1,36 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
+.PHONY: help test ci sweep power speed fuzz demo-full
+
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+test: ## the tests, as in the README
+	go test ./...
+
+ci: ## all that CI runs
+	.ci/run
+
+sweep: ## recall 200 of 200 up to 64k tokens, the incident at full scale, a gigabyte of ordinary text, a million canaries
+	go test -count=1 -timeout 60m ./internal/lab -run 'RecallSweep|FullScale' -sweep
+	go test -count=1 -timeout 60m ./internal/lab/model -run 'Recall|Incident' -trials 200
+	KVCANARY_LONG=1 go test -count=1 -timeout 60m ./canary
+
+power: ## the tables of docs/power.md
+	go run ./cmd/kvcanary matrix --format markdown --trials 400 --faults stale_reserve --protocols 'published script,smoke,boundary,straddle,tenants'
+	go run ./cmd/kvcanary matrix --format markdown --trials 4000 --faults stale_reserve:prefill_usage --protocols 'second script'
+	go run ./cmd/kvcanary matrix --format markdown --trials 1000 --faults none --protocols straddle
+	go run ./cmd/kvcanary matrix --format markdown --trials 200 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
+
+speed: ## the figures of docs/performance.md
+	go test ./canary -run '^$$' -bench . -benchtime 2s
+	go test ./internal/wire -run '^$$' -bench . -benchtime 2s
+	go test ./internal/lab/model -run '^$$' -bench .
+	go test ./internal/lab -run '^$$' -bench Engine -benchtime 3x
+	go test ./pagetag -run '^$$' -bench . -benchtime 2s
+
+fuzz: ## every fuzz target for half a minute
+	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \
+	  echo "$$p $$f"; go test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done; done
+
+demo-full: ## the demo with the incident's own numbers
+	go run ./cmd/kvcanary demo --scale full
