@@ -337,7 +337,7 @@ func (b *boundary) grow() int {
 	switch {
 	case b.refining:
 		return b.stretch()
-	case b.search.lo >= top:
+	case b.search.lo >= top || top < smallest:
 		return 0
 	case b.env.Context > 0:
 		return top
@@ -373,6 +373,8 @@ func (b *boundary) Missing() string {
 	switch {
 	case b.broken != "":
 		return b.broken
+	case lo == 0 && hi == 0 && b.ceiling() < smallest:
+		return fmt.Sprintf("the budget allows prompts of %d tokens: too few for any of this protocol", b.ceiling())
 	case lo == 0 && hi == 0:
 		return "no prompt was served or refused for its length"
 	case lo == 0:

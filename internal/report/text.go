@@ -4,6 +4,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
@@ -118,6 +119,10 @@ func closing(b *strings.Builder, r *campaign.Result) {
 	case campaign.Leak:
 		paragraph(b, "", "Text planted in one exchange came out in another. Stop sending what must not be seen, keep the run directory, and report it to whoever runs the target before anybody else.")
 	case campaign.Violation:
+		if onlyTruncation(r.Findings) {
+			paragraph(b, "", "No foreign text was seen, but long prompts are answered from a part of them, and nothing says so. Keep prompts within the limit above. On your own engine raise the context, or let it refuse what is too long; then run this again.")
+			return
+		}
 		paragraph(b, "", "No foreign text was seen, but the target did not refuse where it had to. On your own engine make the pool at least as large as the context, or lower the context; then run this again.")
 	case campaign.Clean:
 		paragraph(b, "", "Nothing was found in this sample. That is no proof: what it bounds, if anything, stands at each protocol above.")
@@ -128,6 +133,10 @@ func closing(b *strings.Builder, r *campaign.Result) {
 		}
 		paragraph(b, "", "Nothing is proven either way, because the run did not reach its coverage. Mend what is named above and run it again.")
 	}
+}
+
+func onlyTruncation(findings []oracle.Finding) bool {
+	return !slices.ContainsFunc(findings, func(f oracle.Finding) bool { return f.Kind != oracle.Truncation })
 }
 
 // Paragraph writes text wrapped at 80 columns, each line behind the indent.

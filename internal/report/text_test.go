@@ -55,6 +55,27 @@ func TestTextSaysTheVerdictFirst(t *testing.T) {
 	}
 }
 
+// A prompt cut short is no matter of the pool.
+func TestTextTellsTruncationFromFailingOpen(t *testing.T) {
+	r := leakResult()
+	r.Verdict, r.Findings[0].Kind, r.Findings[0].Evidence = campaign.Violation, oracle.Truncation, oracle.Evidence{}
+	r.Limits = campaign.Limits{AcceptedMax: 2047, RejectedMin: 2060, Rejection: "answered with HTTP 200 in place of a refusal", Estimated: true}
+	say := func() string {
+		var b bytes.Buffer
+		if err := Text(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	if s := say(); !strings.Contains(s, "answered from a part of them") || strings.Contains(s, "the pool at least") || !strings.Contains(s, "about 2,060") {
+		t.Errorf("the text is\n%s", s)
+	}
+	r.Findings[0].Kind = oracle.FailOpen
+	if s := say(); strings.Contains(s, "answered from a part of them") || !strings.Contains(s, "the pool at least") {
+		t.Errorf("the text is\n%s", s)
+	}
+}
+
 func TestTextIsLoudAboutControls(t *testing.T) {
 	r := leakResult()
 	r.Controls.NeverSentHits = 1
