@@ -158,6 +158,8 @@ func TestLimitsAreWhatIsKnownAfterTheAnswer(t *testing.T) {
 		e.Answer.Refusal = refusal
 		return e
 	}
+	inside := refused(wire.RefusedPool, 200, "too long")
+	inside.Refusal.InAnswer = true
 	for name, c := range map[string]struct {
 		all  []wire.Exchange
 		want Limits
@@ -177,6 +179,14 @@ func TestLimitsAreWhatIsKnownAfterTheAnswer(t *testing.T) {
 		"no answer does": {
 			[]wire.Exchange{estimate(846, 0, nil), estimate(2162, 0, nil)},
 			Limits{AcceptedMax: 2162},
+		},
+		"refused otherwise in a stream": {
+			[]wire.Exchange{
+				{SentTokens: 900, SentExact: true, Answer: served("x")},
+				{SentTokens: 901, SentExact: true, Answer: refused(wire.RefusedPool, 400, "too long")},
+				{SentTokens: 901, SentExact: true, Stream: true, Answer: inside},
+			},
+			Limits{AcceptedMax: 900, RejectedMin: 901, Rejection: "HTTP 400, pool; streamed: HTTP 200 with an error inside"},
 		},
 		"refused for the traffic": {
 			[]wire.Exchange{estimate(846, 1855, nil), estimate(500, 0, &wire.Refusal{Kind: wire.RefusedPool, Sent: 500})},

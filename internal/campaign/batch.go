@@ -71,7 +71,7 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			Seq: seq, ID: uint64(canary.MakeID(r.id, s.Tenant, seq)),
 			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
-			MaxTokens: s.MaxTokens, Asked: s.Asked,
+			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
 		}}
 		if s.Again != nil {
 			batch[i].again(r.all, *s.Again)

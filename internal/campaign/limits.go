@@ -25,6 +25,9 @@ func (r *runner) limits() Limits {
 		out.Estimated = !counted
 	}
 	out.Rejection = rejection(shortest, out.RejectedMin, r.shortestUnread(out.RejectedMin))
+	if how := r.streamed(shortest); how != "" {
+		out.Rejection += "; streamed: " + how
+	}
 	return out
 }
 
@@ -131,12 +134,33 @@ func rejection(shortest *wire.Exchange, limit int, unread *wire.Exchange) string
 	return strings.Join(says, "; ")
 }
 
+// streamed says how prompts over the limit are refused that were asked for as a
+// stream, "" if as others are or if none was.
+func (r *runner) streamed(shortest *wire.Exchange) string {
+	if shortest == nil || shortest.Stream {
+		return ""
+	}
+	for i := range r.all {
+		e := &r.all[i]
+		if e.Stream && e.Answer.Refusal.TooLong() && outwardly(e) != outwardly(shortest) {
+			return outwardly(e)
+		}
+	}
+	return ""
+}
+
+// outwardly is what a client sees of a refusal before it reads any words.
+func outwardly(e *wire.Exchange) string {
+	s := fmt.Sprintf("HTTP %d", e.Answer.Status)
+	if e.Answer.Refusal.InAnswer {
+		s += " with an error inside"
+	}
+	return s
+}
+
 func refusalInWords(e *wire.Exchange) string {
 	f := e.Answer.Refusal
-	s := fmt.Sprintf("HTTP %d, %s", e.Answer.Status, f.Kind)
-	if f.InAnswer {
-		s = fmt.Sprintf("HTTP %d with an error inside, %s", e.Answer.Status, f.Kind)
-	}
+	s := fmt.Sprintf("%s, %s", outwardly(e), f.Kind)
 	if f.Limit > 0 {
 		s += fmt.Sprintf(", names a limit of %d tokens", f.Limit)
 	}

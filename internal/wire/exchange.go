@@ -30,6 +30,7 @@ type Exchange struct {
 	SentBytes  int64 `json:"sent_bytes"`
 	Messages   int   `json:"messages,omitempty"` // turns of the prompt; 0 if not on record
 	MaxTokens  int   `json:"max_tokens"`
+	Stream     bool  `json:"stream,omitempty"` // the answer was asked for as a stream
 
 	// Again is the seq of an exchange whose prompt this one repeats, word for
 	// word and with its canary and nonces, lengthened by Pad single characters:
