@@ -56,6 +56,8 @@ type boundary struct {
 	under       Send            // the prompt under way
 	refinement                  // once it has begun
 	refusal     *wire.Refusal   // the latest for length
+	gross       bool            // a prompt was answered that lost a tenth or more, or its echo
+	proofTried  bool
 	streamTried bool
 	broken      string // why the search was given up
 }
@@ -90,6 +92,9 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 		n = b.choose()
 	}
 	if n == 0 {
+		n = b.proof()
+	}
+	if n == 0 {
 		// One refusal is asked for as a stream: engines that refuse cleanly
 		// otherwise have let a stream start.
 		if b.refusal == nil || b.streamTried {
@@ -98,6 +103,21 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 		b.streamTried, stream, n = true, true, b.search.hi
 	}
 	return []Send{b.send(n, stream)}
+}
+
+// proof is the length of one prompt well over a limit that nothing refuses and
+// that cuts only a few tokens, 0 for none: what is lost there may be an error
+// of counting, what is lost here is not.
+func (b *boundary) proof() int {
+	if b.refusal != nil || b.gross || b.proofTried || b.search.hi == 0 {
+		return 0
+	}
+	b.proofTried = true
+	n := min(b.search.hi+max(512, b.search.hi/4), b.ceiling())
+	if n <= b.search.hi || b.search.tried[n] {
+		return 0
+	}
+	return n
 }
 
 func (b *boundary) send(n int, stream bool) Send {
@@ -150,9 +170,11 @@ func (b *boundary) observe(e *wire.Exchange) {
 	case whole:
 		b.accept(e, n)
 	case short:
-		if used, ok := e.Used(); ok && used < n && !e.Collapsed() {
+		used, ok := e.Used()
+		if ok && used < n && !e.Collapsed() {
 			b.search.suggest(used)
 		}
+		b.gross = b.gross || !ok || 10*used < 9*n || used >= n
 		if expect, ok := wire.NewBaseline(b.small).Expect(e); ok && !b.search.exact {
 			n = int(expect)
 		}
@@ -379,6 +401,8 @@ func (b *boundary) Missing() string {
 		return "no prompt was served or refused for its length"
 	case lo == 0:
 		return fmt.Sprintf("no prompt was served: even %d tokens were refused", hi)
+	case b.env.Context > 0 && lo > b.env.Context:
+		return fmt.Sprintf("%d tokens were served whole although the context window is said to be %d: say the right one", lo, b.env.Context)
 	case hi == 0 && b.env.Context == 0:
 		return fmt.Sprintf("nothing was refused up to %d tokens and the context window is not known: say it, or allow longer prompts", lo)
 	case hi == 0 && lo < b.env.Context-b.env.Context/64:

@@ -252,6 +252,9 @@ func (s *straddle) observe(e *wire.Exchange) {
 		return
 	case e.Purpose == wire.Over && (a.Served() || a.Refusal.TooLong() || s.dirty(a)):
 		s.tests++
+		if e.Limit == s.env.Context && e.SentExact && e.SentTokens > e.Limit && a.Served() && e.Echoes(e.Asked) {
+			s.fail(fmt.Sprintf("%d tokens were served whole although the context window is said to be %d: say the right one", e.SentTokens, e.Limit))
+		}
 	case !s.retried:
 		s.again()
 		return
