@@ -26,7 +26,7 @@ func TestPromptIsSentAgain(t *testing.T) {
 				s.Again, s.Pad = &seq, pad
 				return []probe.Send{s}
 			}
-			s := &script{batches: [][]probe.Send{sends(1, 900), longer(3), longer(7)}}
+			s := &script{batches: [][]probe.Send{sends(1, 900), longer(33), longer(7)}}
 			f := &fakeTarget{tokenize: c.tokenize}
 			res := mustRun(t, config(f, s.protocol("size")))
 			if res.Verdict != Clean {
@@ -34,7 +34,7 @@ func TestPromptIsSentAgain(t *testing.T) {
 			}
 			base := s.seen[0][0]
 			used, _ := base.Used()
-			for i, pad := range []int{3, 7} {
+			for i, pad := range []int{33, 7} {
 				e := s.seen[1+i][0]
 				// Only what has been seen to count is relied on.
 				if e.ID != base.ID || e.Nonces != base.Nonces || *e.Again != 0 || e.Pad != pad || e.SentTokens != used+pad || e.SentExact != (i > 0) {

@@ -99,10 +99,14 @@ func (f *fitter) again(ctx context.Context, key string, s probe.Send, base *wire
 // padded learns from a prompt that was sent again whether padding counts as it
 // is meant to.
 func (f *fitter) padded(base, e *wire.Exchange, used int) {
-	if was, ok := base.Used(); ok && e.Pad > 0 {
+	if was, ok := base.Used(); ok && e.Pad >= surePad {
 		f.padCounted = f.padCounted || used == was+e.Pad
 	}
 }
+
+// surePad is as much padding as no other rate than a token each makes by
+// rounding, characters.
+const surePad = 32
 
 // learn teaches the estimator. Not to be called while fits are under way.
 func (f *fitter) learn(o observation) {

@@ -101,7 +101,7 @@ func (r *runner) shortestUnread(limit int) *wire.Exchange {
 // length is how long a prompt was, tokens, as well as it is known after the
 // answer, and whether that is a count.
 func length(e *wire.Exchange) (tokens int, counted bool) {
-	if e.SentExact {
+	if e.SentExact || e.Again != nil {
 		return e.SentTokens, true
 	}
 	if used, ok := e.Used(); ok && e.Answer.Served() && !e.Collapsed() {

@@ -84,10 +84,14 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 	}
 	n := b.choose()
 	stream := false
-	if n == 0 && b.refine() {
+	if n == 0 && b.refinable() {
+		if !b.checked {
+			return []Send{b.check()}
+		}
+		b.refine()
 		n = b.choose()
 	}
-	if n == 0 && b.fruitless() {
+	if n == 0 && b.refining && b.search.hi == 0 {
 		b.unrefine()
 		n = b.choose()
 	}
@@ -128,7 +132,7 @@ func (b *boundary) send(n int, stream bool) Send {
 	b.search.tried[n] = true
 	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, questionNo(b.sent))
 	if b.refining {
-		s = b.longer(n)
+		s = b.base.longer(n - b.base.used)
 	}
 	if stream {
 		s.Label, s.Stream = fmt.Sprintf("size %d, streamed", n), true
@@ -156,13 +160,17 @@ func (b *boundary) known() int {
 
 // observe takes an answer into the bracket.
 func (b *boundary) observe(e *wire.Exchange) {
+	if b.checking {
+		b.learn(e)
+		return
+	}
 	n := e.SentTokens
 	if n == 0 {
 		n = b.wanted
 	}
 	b.search.exact = b.search.exact && (e.SentExact || b.refining)
 	b.retry = false
-	if b.refining && !b.padding(e) {
+	if b.refining && !b.counts(e) {
 		b.unrefine()
 		return
 	}
@@ -252,7 +260,7 @@ func (b *boundary) unproven(e *wire.Exchange) bool {
 // them to the token, else by a tenth.
 func (b *boundary) shortened(e *wire.Exchange) bool {
 	if used, ok := e.Used(); ok && b.refining {
-		return used < b.used+e.Pad
+		return used < b.base.used+e.Pad
 	}
 	line := wire.NewBaseline(b.small)
 	if lost, ok := line.Lost(e); ok {
@@ -299,7 +307,7 @@ func (b *boundary) accept(e *wire.Exchange, n int) {
 func (b *boundary) refuse(e *wire.Exchange, n int) {
 	r := e.Answer.Refusal
 	b.refusal = r
-	if !e.SentExact && r.Sent > 0 && !r.AtLeast {
+	if !e.SentExact && !b.refining && r.Sent > 0 && !r.AtLeast {
 		n = r.Sent
 	}
 	if limit := r.Limit; limit > 0 {
@@ -359,7 +367,7 @@ func (b *boundary) grow() int {
 	switch {
 	case b.refining:
 		return b.stretch()
-	case b.search.lo >= top || top < smallest:
+	case b.search.lo >= top || top < smallest || b.search.tried[top]:
 		return 0
 	case b.env.Context > 0:
 		return top
@@ -371,8 +379,14 @@ func (b *boundary) grow() int {
 // window, and never more than the budget allows.
 func (b *boundary) ceiling() int {
 	top := b.env.MaxPrompt
-	if c := b.env.Context; c > 0 && (top == 0 || c < top) {
-		top = c + 1
+	if c := b.env.Context; c > 0 {
+		over := c + 1
+		if !b.search.exact {
+			over = surelyOver(c)
+		}
+		if top == 0 || over < top {
+			top = over
+		}
 	}
 	if top == 0 {
 		top = unknownCeiling

@@ -10,16 +10,22 @@ import (
 // beforehand: every prompt has words of its own, and what they make in tokens
 // is known only to a percent or so. The longest prompt that was served whole
 // has been counted, though. It is sent again, longer by single characters of
-// padding that are a token each.
+// padding that are a token each; whether they are is tried on a short prompt.
 type refinement struct {
 	refining bool
 	tried    bool // refining has been tried, with success or without
-	base     Send // the longest prompt served whole
-	seq      int  // of its exchange
-	used     int  // tokens that the target counted of it; 0 if there is none
+	checking bool // whether padding counts is being tried
+	checked  bool // it does
+	short    counted
+	base     counted // the longest prompt served whole
 	coarse   bracket
-	verified bool // padding has been counted, a token a character
-	odd      bool // some of it has been counted, and some not
+}
+
+// counted is a prompt that was served and counted.
+type counted struct {
+	send Send
+	seq  int
+	used int // tokens; 0 for none
 }
 
 const (
@@ -28,13 +34,30 @@ const (
 	refineBelow = 1 << 15
 	// mostPad is the most padding, tokens.
 	mostPad = 4096
+	// checkPad is enough padding to tell a token a character from any other rate.
+	checkPad = 64
 )
 
-// keep notes a served prompt if it is the longest so far.
+// keep notes a served prompt if it is the first or the longest so far.
 func (r *refinement) keep(e *wire.Exchange, s Send) {
-	if used, ok := e.Used(); ok && used > r.used {
-		r.base, r.seq, r.used = s, e.Seq, used
+	used, ok := e.Used()
+	if !ok || e.Again != nil {
+		return
 	}
+	if r.short.used == 0 {
+		r.short = counted{s, e.Seq, used}
+	}
+	if used > r.base.used {
+		r.base = counted{s, e.Seq, used}
+	}
+}
+
+// longer is the prompt with so much padding.
+func (c counted) longer(pad int) Send {
+	s := c.send
+	s.Label, s.Stream = fmt.Sprintf("size %d", c.used+pad), false
+	s.Tokens, s.Again, s.Pad = c.used+pad, &c.seq, pad
+	return s
 }
 
 // close reports whether the gap is down to what estimates can be off by.
@@ -44,73 +67,70 @@ func (b *boundary) close() bool {
 
 // refinable reports whether the limit is worth looking for to the token.
 func (b *boundary) refinable() bool {
-	s := &b.search
+	s, used := &b.search, b.base.used
+	if s.exact || b.refinement.tried || used == 0 || used != s.lo {
+		return false
+	}
 	near := s.lo <= refineBelow
 	for _, n := range s.names {
-		near = near || n >= b.used && n <= b.used+mostPad
+		near = near || n >= used && n <= used+mostPad
 	}
-	return near && !s.exact && !b.refinement.tried && s.hi > 0 && b.used == s.lo
+	// A window that no estimate has been over for sure is reached by padding.
+	return near && (s.hi > 0 || b.env.Context >= used && b.env.Context-used < mostPad)
+}
+
+// check asks whether padding counts.
+func (b *boundary) check() Send {
+	b.checking = true
+	s := b.short.longer(checkPad)
+	s.Label, s.MaxTokens, s.Asked = "padding", fewWords, -1
+	b.sent++
+	return s
+}
+
+// learn takes the answer to that.
+func (b *boundary) learn(e *wire.Exchange) {
+	used, ok := e.Used()
+	b.checking = false
+	b.checked = ok && e.Answer.Served() && used == b.short.used+checkPad
+	b.refinement.tried = !b.checked
 }
 
 // refine begins with a bracket that holds nothing but counts. What was named
 // comes first, then where the limit was estimated to be.
-func (b *boundary) refine() bool {
-	if b.refining || !b.refinable() {
-		return false
-	}
-	fine := bracket{lo: b.used, exact: true, tried: map[int]bool{}}
+func (b *boundary) refine() {
+	fine := bracket{lo: b.base.used, exact: true, tried: map[int]bool{}}
 	for _, n := range append([]int{b.search.hi}, b.search.names...) {
-		if n >= b.used && n <= b.used+mostPad {
+		if n >= fine.lo && n <= fine.lo+mostPad && (b.search.hi == 0 || n <= b.search.hi+b.search.blur()) {
 			fine.suggest(n)
 		}
 	}
 	b.coarse, b.search = b.search, fine
 	b.refining, b.refinement.tried = true, true
-	return true
 }
 
 // unrefine goes back to estimates.
 func (b *boundary) unrefine() {
-	if fine := b.search; b.verified && fine.lo < b.coarse.hi {
-		b.coarse.accept(fine.lo)
+	if lo := b.search.lo; b.coarse.hi == 0 || lo < b.coarse.hi {
+		b.coarse.accept(lo)
 	}
 	b.search, b.refining = b.coarse, false
 }
 
-// fruitless reports whether the refined search, at its end, has found nothing:
-// no prompt was refused, or none with padding was counted as it should be.
-func (b *boundary) fruitless() bool {
-	return b.refining && (b.search.hi == 0 || b.odd && !b.verified)
-}
-
-// longer is the base with as much padding as makes n tokens.
-func (b *boundary) longer(n int) Send {
-	s := b.base
-	s.Label, s.Stream = fmt.Sprintf("size %d", n), false
-	s.Tokens, s.Again, s.Pad = n, &b.seq, n-b.used
-	return s
-}
-
-// padding looks at what the target has counted of a longer prompt and reports
-// whether it can go on. More than a token a character is of no use. Less may
-// mean that the prompt was cut to the limit: then a shorter one shows it.
-func (b *boundary) padding(e *wire.Exchange) bool {
-	n := b.used + e.Pad
-	if r := e.Answer.Refusal; r != nil && r.Sent > 0 && !r.AtLeast && r.Sent != n {
+// counts reports whether the target has counted no more than was sent: more
+// would mean that padding is not what it was.
+func (b *boundary) counts(e *wire.Exchange) bool {
+	n := b.base.used + e.Pad
+	if r := e.Answer.Refusal; r != nil && !r.AtLeast && r.Sent > n {
 		return false
 	}
 	used, ok := e.Used()
-	if !ok || !e.Answer.Served() {
-		return true
-	}
-	b.verified = b.verified || used == n
-	b.odd = b.odd || used > b.used && used < n
-	return used <= n
+	return !ok || used <= n
 }
 
 // stretch doubles the padding while nothing refuses; 0 when that is enough.
 func (b *boundary) stretch() int {
-	n := min(b.search.lo+max(16, b.search.lo-b.used), b.used+mostPad)
+	n := min(b.search.lo+max(16, b.search.lo-b.base.used), b.base.used+mostPad)
 	if b.env.MaxPrompt > 0 {
 		n = min(n, b.env.MaxPrompt)
 	}

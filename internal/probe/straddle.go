@@ -212,12 +212,15 @@ func (s *straddle) surely(purpose wire.Purpose, tokens int) int {
 	if purpose == wire.Under {
 		return max(smallest, tokens-tokens/16)
 	}
-	tokens += 32 + tokens/100
+	tokens = surelyOver(tokens)
 	if s.env.MaxPrompt > 0 {
 		tokens = min(tokens, s.env.MaxPrompt)
 	}
 	return tokens
 }
+
+// surelyOver is an estimated length that is over so many tokens.
+func surelyOver(tokens int) int { return tokens + 32 + tokens/100 }
 
 // short are prompts of all tenants that move pages about: cheap, and full of
 // canary and turns as the long ones are.

@@ -14,7 +14,7 @@ import (
 // does with longer ones whatever over says. One byte is one token.
 type target struct {
 	limit   int    // longest prompt that is read whole, tokens
-	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, drop, placeholder, silent, foreign, broken
+	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, drop, drop_refuse, placeholder, silent, foreign, broken
 	usage   string // right, none, factor, short, over, constant, circles
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
@@ -81,7 +81,7 @@ func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	t.real[e.Seq] = real
 	t.seq++
 	e.Answer = t.answer(&e, real)
-	if s.Again != nil && e.Answer.Served() && e.Answer.Usage != nil && e.Answer.Usage.Prompt == e.SentTokens {
+	if s.Again != nil && e.Answer.Served() && e.Answer.Usage != nil && s.Pad >= 32 && e.Answer.Usage.Prompt == e.SentTokens {
 		t.padded = true
 	}
 	e.Answer.Start = t.clock
@@ -155,6 +155,15 @@ func (t *target) answer(e *wire.Exchange, real int) *wire.Answer {
 		read := real
 		for n := 170; read > t.limit; n = 40 + 170 - n {
 			read -= n
+		}
+		return t.serve(e, read, false)
+	case "drop_refuse": // the same, but not of the last turn, which may still be too long
+		read := real
+		for n := 170; read > t.limit && read > real/2; n = 40 + 170 - n {
+			read -= n
+		}
+		if read > t.limit || e.Pad > 0 && real > t.limit {
+			return refuse(wire.Refusal{Kind: wire.RefusedContext, Limit: t.limit + 1, Sent: min(real, read+e.Pad)})
 		}
 		return t.serve(e, read, false)
 	case "placeholder":
