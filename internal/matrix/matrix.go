@@ -31,6 +31,7 @@ type Options struct {
 	Faults  []string // "name" or "name:mode", or NoFault
 	Probes  []Probe
 	Seed    uint64                               // of the first trial
+	Lab     lab.Config                           // of every trial; the zero value is lab.Small. Faults are set by the trial
 	Workers int                                  // trials at the same time; 0 is one a processor
 	Done    func(fault, probe string, trial int) // called after each trial, one call at a time; may be nil
 }
@@ -131,6 +132,9 @@ func Run(ctx context.Context, o Options) (*Table, error) {
 	if o.Trials < 1 {
 		return nil, fmt.Errorf("%d trials: at least 1 is needed", o.Trials)
 	}
+	if o.Lab.PageSize == 0 {
+		o.Lab = lab.Small()
+	}
 	t := &Table{Schema: Schema, Trials: o.Trials, Seed: o.Seed}
 	for _, fault := range o.Faults {
 		for _, p := range o.Probes {
@@ -157,7 +161,7 @@ func (o Options) cell(ctx context.Context, fault string, p Probe) ([]outcome, er
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				outcomes[i], errs[i] = trial(ctx, fault, p, o.Seed+uint64(i))
+				outcomes[i], errs[i] = trial(ctx, o.Lab, fault, p, o.Seed+uint64(i))
 				if o.Done != nil {
 					mu.Lock()
 					o.Done(fault, p.Name, i)

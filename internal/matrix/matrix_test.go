@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvcanary/kvcanary/internal/lab"
 )
 
 // A small version of docs/power.md: what the tables there say must stay true.
 func TestPowerOnTheIncident(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	const trials = 12
+	const trials = 4
 	table, err := Run(context.Background(), Options{
 		Trials: trials, Faults: []string{"stale_reserve:prefill_usage", "stale_reserve:decode_usage"},
 		Probes: pick(t, "published script", "straddle"), Seed: 1000,
@@ -33,8 +35,8 @@ func TestPowerOnTheIncident(t *testing.T) {
 }
 
 func TestNoFalseAlarms(t *testing.T) {
-	const trials = 6
-	table, err := Run(context.Background(), Options{Trials: trials, Faults: []string{NoFault}, Probes: Probes(), Seed: 2000})
+	const trials = 3
+	table, err := Run(context.Background(), Options{Trials: trials, Faults: []string{NoFault}, Probes: Probes(), Seed: 2000, Lab: mini()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestNoFalseAlarms(t *testing.T) {
 func TestTableDependsOnTheSeedAlone(t *testing.T) {
 	run := func(workers int) *Table {
 		table, err := Run(context.Background(), Options{
-			Trials: 4, Faults: []string{"stale_reserve:prefill_usage"}, Probes: pick(t, "straddle"), Seed: 7, Workers: workers,
+			Trials: 4, Faults: []string{"stale_reserve:prefill_usage"}, Probes: pick(t, "straddle"), Seed: 7, Workers: workers, Lab: mini(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -123,6 +125,11 @@ func TestRendering(t *testing.T) {
 	if len(lines) != 3 || strings.Count(lines[0], "|") != strings.Count(lines[2], "|") {
 		t.Errorf("markdown:\n%s", &md)
 	}
+}
+
+// mini is an engine of the same proportions, a quarter of the size.
+func mini() lab.Config {
+	return lab.Config{Context: 4096, PrefillPool: 2656, DecodePool: 5120, PageSize: 16}
 }
 
 func pick(t *testing.T, names ...string) []Probe {
