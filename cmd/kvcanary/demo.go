@@ -105,7 +105,13 @@ func (c demoCmd) page(s *session, r *demo.Result) error {
 	if err := report.WriteDemo(&b, r.Page(fmt.Sprintf("kvcanary demo --scale %s --seed %d", c.Scale, c.Seed), version())); err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Report, b.Bytes(), 0o644); err != nil {
+	part := c.Report + ".part"
+	err := os.WriteFile(part, b.Bytes(), 0o644)
+	if err == nil {
+		err = os.Rename(part, c.Report)
+	}
+	if err != nil {
+		os.Remove(part)
 		return unreachable(fmt.Errorf("write the report: %w", err))
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: wrote %s\n", c.Report)
