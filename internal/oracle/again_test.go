@@ -78,3 +78,14 @@ func TestTruncationOfEstimatedPrompts(t *testing.T) {
 		w.expect(w.judge("fail_open"))
 	}
 }
+
+// Two characters of padding may make one token: the prompt that finds that out
+// is not cut because of it.
+func TestPaddingThatCountsForLessIsNoTruncation(t *testing.T) {
+	w := newWorld(t)
+	for _, n := range []int{195, 320, 448, 640, 1024} {
+		w.sized(wire.Size, 0, n, n, "noted").SentExact = false
+	}
+	w.again(0, 64, 195+32, "noted").SentExact = false
+	w.expect(w.judge("truncation"))
+}

@@ -68,11 +68,15 @@ func foreign(c Case, e *wire.Exchange) []sighting {
 	return all
 }
 
+// decodeMost is how long a text may be whose encoded runs are looked into as
+// well, bytes: a hostile answer could make that take minutes.
+const decodeMost = 4 << 20
+
 // longestEach scans a text and keeps the longest run of each canary but own.
 // A run of words says more than a token: it has a place in the prompt.
 func longestEach(coder *canary.Coder, text []byte, own canary.ID) []canary.Hit {
 	var hits []canary.Hit
-	scanner := coder.NewScanner(canary.ScanOptions{Decode: true}, func(h canary.Hit) {
+	scanner := coder.NewScanner(canary.ScanOptions{Decode: len(text) <= decodeMost}, func(h canary.Hit) {
 		if h.ID != own {
 			hits = append(hits, h)
 		}
