@@ -16,10 +16,10 @@ sweep: ## recall 200 of 200 up to 64k tokens, the incident at full scale, a giga
 	KVCANARY_LONG=1 go test -count=1 -timeout 60m ./canary
 
 power: ## the tables of docs/power.md
-	go run ./cmd/kvcanary matrix --format markdown --trials 400 --faults stale_reserve --protocols 'published script,smoke,boundary,straddle,tenants'
+	go run ./cmd/kvcanary matrix --format markdown --trials 400 --faults stale_reserve --protocols 'published script,smoke,boundary,straddle,tenants' # the document has 400 of straddle, 200 of published script and boundary, 100 of the others
 	go run ./cmd/kvcanary matrix --format markdown --trials 4000 --faults stale_reserve:prefill_usage --protocols 'second script'
 	go run ./cmd/kvcanary matrix --format markdown --trials 1000 --faults none --protocols straddle
-	go run ./cmd/kvcanary matrix --format markdown --trials 200 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
+	go run ./cmd/kvcanary matrix --format markdown --trials 100 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
 
 speed: ## the figures of docs/performance.md
 	go test ./canary -run '^$$' -bench . -benchtime 2s
