@@ -48,6 +48,8 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 		out.Verdict, out.Reason = Inconclusive, missing
 	case out.Verdict == Clean && out.Served == 0:
 		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
+	case out.Verdict == Clean && !spoke(mine):
+		out.Verdict, out.Reason = Inconclusive, "no answer had any text: there was nothing to look through"
 	case out.Verdict == Clean:
 		out.Bound = bound(name, mine)
 		if out.Bound.N == 0 {
@@ -126,6 +128,21 @@ func (r *runner) rawBytes(e *wire.Exchange) []byte {
 		r.dir.fail(err)
 	}
 	return b
+}
+
+// spoke reports whether any served answer carried text of its own. Headers are
+// there always.
+func spoke(exchanges []wire.Exchange) bool {
+	for i := range exchanges {
+		if a := exchanges[i].Answer; a.Served() {
+			for _, p := range a.Pieces {
+				if p.Channel != wire.Header && strings.TrimSpace(p.Text) != "" {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // because adds to what is missing the first trouble that exchanges ended in,
