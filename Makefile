@@ -1,15 +1,45 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
+.PHONY: help test ci sweep power speed fuzz demo-full spec-full mutants defences
 
-.PHONY: spec-full
-spec-full:
+help: ## list what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+test: ## the tests, as in the README
+	go test ./...
+
+ci: ## all that CI runs
+	.ci/run
+
+sweep: ## recall 200 of 200 up to 64k tokens, the incident at full scale, a gigabyte of ordinary text, a million canaries
+	go test -count=1 -timeout 60m ./internal/lab -run 'RecallSweep|FullScale' -sweep
+	go test -count=1 -timeout 60m ./internal/lab/model -run 'Recall|Incident' -trials 200
+	KVCANARY_LONG=1 go test -count=1 -timeout 60m ./canary
+
+power: ## the tables of docs/power.md
+	go run ./cmd/kvcanary matrix --format markdown --trials 400 --faults stale_reserve --protocols 'published script,smoke,boundary,straddle,tenants' # the document has 400 of straddle, 200 of published script and boundary, 100 of the others
+	go run ./cmd/kvcanary matrix --format markdown --trials 4000 --faults stale_reserve:prefill_usage --protocols 'second script'
+	go run ./cmd/kvcanary matrix --format markdown --trials 1000 --faults none --protocols straddle
+	go run ./cmd/kvcanary matrix --format markdown --trials 100 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
+
+speed: ## the figures of docs/performance.md
+	go test ./canary -run '^$$' -bench . -benchtime 2s
+	go test ./internal/wire -run '^$$' -bench . -benchtime 2s
+	go test ./internal/lab/model -run '^$$' -bench .
+	go test ./internal/lab -run '^$$' -bench Engine -benchtime 3x
+	go test ./pagetag -run '^$$' -bench . -benchtime 2s
+
+fuzz: ## every fuzz target for half a minute
+	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \
+	  echo "$$p $$f"; go test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 30s || exit 1; done; done
+
+demo-full: ## the demo with the incident's own numbers
+	go run ./cmd/kvcanary demo --scale full
+
+spec-full: ## every search of the Promela model
 	spec/run.sh --full
 
-# Every mutant of the handoff is explored until it is found: some minutes.
-.PHONY: mutants
-mutants:
+mutants: ## every mutant of the handoff, explored until it is found: some minutes
 	go test ./internal/explore -timeout 60m -run '^TestMutants$$' -args -mutants=-1
 
-# Every cell of the table of defences against faults, compared with the one that is kept.
-.PHONY: defences
-defences:
+defences: ## every cell of the table of defences against faults
 	go test ./internal/explore -timeout 30m -run '^TestTable$$' -args -table

@@ -66,6 +66,7 @@ func goroot(size int) (code, prose []byte) {
 func jsonOf(text []byte, size int) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // as most servers write it
 	for i := 0; b.Len() < size; i++ {
 		at := i * 600 % (len(text) - 600)
 		e.Encode(map[string]any{
@@ -145,6 +146,29 @@ func BenchmarkScanCanaries(b *testing.B) {
 			b.Fatal("no hit")
 		}
 	})
+}
+
+// BenchmarkScanAmong scans prose with eight fragments in it, drawn from as many
+// canaries as the name says, all of them minted before.
+func BenchmarkScanAmong(b *testing.B) {
+	for _, n := range []int{1, 1000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c := New(testKey(1))
+			buf := make([]byte, 256)
+			for id := range ID(n) {
+				c.Words(id, 0, 20).Read(buf)
+			}
+			text := bytes.Clone(texts()["prose"])
+			for k := range 8 {
+				copy(text[k*len(text)/8:], ". "+mint(c, ID(k*n/8), 50, 12)+". ")
+			}
+			rate(b, len(text), func() {
+				if hits := c.Scan(text); len(hits) != 8 {
+					b.Fatalf("%d hits, want 8", len(hits))
+				}
+			})
+		})
+	}
 }
 
 // BenchmarkBaseline is what one would use instead: an Aho-Corasick automaton

@@ -15,6 +15,8 @@ type pass struct {
 	to        place
 	pending   bool // an escape came just before
 
+	found [MinWords]seen // for stretch
+
 	source
 }
 

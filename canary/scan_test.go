@@ -2,6 +2,7 @@ package canary
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,7 +167,9 @@ func TestJoinedPages(t *testing.T) {
 		found := map[ID]int{}
 		for _, h := range c.Scan([]byte(text.String())) {
 			found[h.ID]++
-			if got, want := text.String()[h.Start:h.End], mint(c, h.ID, h.Word, h.Words); got != want {
+			// A word may be made of the ends of two pages.
+			got, want := strings.Fields(text.String()[h.Start:h.End]), strings.Fields(mint(c, h.ID, h.Word, h.Words))
+			if !slices.Equal(got, want) {
 				t.Fatalf("%+v holds %q, want %q", h, got, want)
 			}
 			if h.Words < 256/9-2 {

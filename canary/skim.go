@@ -1,10 +1,6 @@
 package canary
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Skimming is how most text is passed over unread. Eight list words in a row
 // fill at least 39 bytes, and whatever an escape or an insertion does makes
@@ -42,7 +38,7 @@ var kinds = func() (t [256]uint8) {
 const (
 	// lookAhead is how many bytes behind the one in question skimming may read.
 	lookAhead = 16
-	// hexTail is how far before its last digit an escape like \u0061 begins.
+	// hexTail is the length of an escape like \u0061.
 	hexTail = 6
 	// longest is how many letters in a row are no list word, even if the first
 	// belong to an escape like \uabcd.
@@ -88,9 +84,9 @@ type seen struct{ word, start, end int }
 
 // stretch judges the words from the first at q or after it, which at a glance
 // is the word w at [s, e), down to i or to the first that is not in the list,
-// and takes them. It returns where that
-// first word ends. If there is something that must be read piece by piece it
-// takes nothing, and returns false and up to where to read.
+// and takes them. It returns where the first ends. If there is something that
+// must be read piece by piece it takes nothing, and returns false and up to
+// where to read.
 func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 	if w == unclear {
 		var ok bool
@@ -100,14 +96,16 @@ func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 		s, e, w = p.judge(b, i, q)
 	}
 	end, n := e, 0
-	var found [MinWords]seen
 	for w >= 0 {
-		found[n] = seen{w, s, e}
+		p.found[n] = seen{w, s, e}
 		n++
 		if s > i && kinds[b[s-1]]&isLetter != 0 {
 			s-- // the letter of an escape
 		}
-		at, ok := backward(b, i, s)
+		at, ok := s-2, true
+		if at < i || b[s-1] != ' ' || kinds[b[at]]&isLetter == 0 {
+			at, ok = backward(b, i, s)
+		}
 		if !ok {
 			return q, false
 		}
@@ -125,70 +123,9 @@ func (p *pass) stretch(b []byte, i, q, s, e, w int) (int, bool) {
 		p.run.stop()
 	}
 	for n--; n >= 0; n-- {
-		p.run.push(uint64(found[n].word), p.startOf(found[n].start), p.endOf(found[n].end-1))
+		p.run.push(uint64(p.found[n].word), p.startOf(p.found[n].start), p.endOf(p.found[n].end-1))
 	}
 	return end, true
-}
-
-// glance finds the word at q, or the next, and its number in the list, if all
-// is as plain as it mostly is; else it says unclear, and judge knows better.
-// It takes the letters around q as a bit map, because branches that depend on
-// where words begin and end are what costs most here.
-func (p *pass) glance(b []byte, lo, q int) (s, e, word int) {
-	if q-8 < lo || q+lookAhead+8 > len(b) {
-		return 0, 0, unclear
-	}
-	near := b[q-8 : q+lookAhead]
-	letters := letterBits(near) | letterBits(near[8:])<<8 | letterBits(near[16:])<<16
-	first := 8 + bits.TrailingZeros32(letters>>8|1<<8)
-	left := bits.LeadingZeros32(^(letters << (32 - first)))
-	right := bits.TrailingZeros32(^(letters >> first))
-	s, e = q-8+first-left, q-8+first+right
-	n := left + right
-	if first == 16 || first+right == 24 || s <= lo || kinds[b[e]]&isOdd != 0 && (b[e] != '\\' || goesOn(b[e:])) {
-		return 0, 0, unclear
-	}
-	if n >= longest {
-		return s, e, notInList
-	}
-	switch k := kinds[b[s-1]]; {
-	case left == first, k&isDigit != 0 && inEscape(b[lo:s]):
-		return 0, 0, unclear
-	case b[s-1] == '\\' && b[s] != 'u' && b[s] != 'x':
-		if n > minLetters && isEscapeLetter(b[s]) && p.find(b, s+1, n-1) >= 0 {
-			return s + 1, e, p.find(b, s+1, n-1)
-		}
-	case k&isTail != 0:
-		return 0, 0, unclear
-	}
-	key := pack(b[s:], n)
-	if n > maxLetters || !p.lx.mayHold(key) {
-		return s, e, notInList
-	}
-	return s, e, p.lx.find(key)
-}
-
-// find is the number of the word of n letters, at least one, at s of b, or
-// notInList.
-func (p *pass) find(b []byte, s, n int) int {
-	key := pack(b[s:], n)
-	if n > maxLetters || !p.lx.mayHold(key) {
-		return notInList
-	}
-	return p.lx.find(key)
-}
-
-// pack packs the first n letters of b, eight at most, in lower case.
-func pack(b []byte, n int) uint64 {
-	unused := 64 - 8*min(n, maxLetters)
-	return (binary.LittleEndian.Uint64(b) | 0x2020202020202020) << unused >> unused
-}
-
-// letterBits has a bit set for each of the first eight bytes of b that is an
-// ASCII letter.
-func letterBits(b []byte) uint32 {
-	v := ^nonLetters(binary.LittleEndian.Uint64(b)) >> 7 & 0x0101010101010101
-	return uint32(v * 0x0102040810204080 >> 56)
 }
 
 // forward is the first letter of b at q or after it; false where something odd
@@ -207,11 +144,11 @@ func forward(b []byte, lo, q int) (int, bool) {
 			for s > lo && q-s < utf8.UTFMax-1 && !utf8.RuneStart(b[s]) {
 				s--
 			}
-			n := spaceAt(b[s:])
-			if s+n <= q {
+			r, n := utf8.DecodeRune(b[s:])
+			if p, _ := meaning(r); s+n > q && p != space {
 				return q, false
 			}
-			q = s + n
+			q = max(s+n, q+1) // a byte that no character covers is a space
 		}
 	}
 	return q, false
@@ -238,108 +175,12 @@ func backward(b []byte, lo, s int) (int, bool) {
 	return s, true
 }
 
-// spaceAt is the length of the character that b begins with, if it is one that
-// only separates; else 0.
-func spaceAt(b []byte) int {
-	r, n := utf8.DecodeRune(b)
-	return spaceLen(r, n)
-}
-
-// spaceBefore is spaceAt for the character that b ends with.
+// spaceBefore is the length of the character that b ends with, if it is one
+// that only separates, as bytes that are no characters do; else 0.
 func spaceBefore(b []byte) int {
 	r, n := utf8.DecodeLastRune(b)
-	return spaceLen(r, n)
-}
-
-func spaceLen(r rune, n int) int {
-	if p, _ := meaning(r); p != space || r == utf8.RuneError && n <= 1 {
+	if p, _ := meaning(r); p != space {
 		return 0
 	}
 	return n
-}
-
-// wordAround is the run of letters that holds the one at q and does not begin
-// before lo.
-func wordAround(b []byte, lo, q int) (s, e int) {
-	e = letterEnd(b, q)
-	s = q
-	for s > lo && kinds[b[s-1]]&isLetter != 0 {
-		s--
-	}
-	return s, e
-}
-
-// letterEnd is where the run of letters at q ends. It may read the eight bytes
-// from q on.
-func letterEnd(b []byte, q int) int {
-	e := q + bits.TrailingZeros64(nonLetters(binary.LittleEndian.Uint64(b[q:])))/8
-	if e == q+8 {
-		for e < len(b) && kinds[b[e]]&isLetter != 0 {
-			e++
-		}
-	}
-	return e
-}
-
-// nonLetters has the high bit of each byte set that is no ASCII letter.
-func nonLetters(v uint64) uint64 {
-	const ones = 0x0101010101010101
-	low := v&(0x7f*ones) | 0x20*ones
-	return ^((low + (0x80-'a')*ones) &^ (low + (0x7f-'z')*ones) &^ v) & (0x80 * ones)
-}
-
-// judge finds the word around the letter at q and its number in the list, if
-// it can tell that this is all of the word. The word begins one letter later
-// if the first belongs to an escape.
-func (p *pass) judge(b []byte, lo, q int) (s, e, word int) {
-	s, e = wordAround(b, lo, q)
-	if e+lookAhead/2 >= len(b) || kinds[b[e]]&isOdd != 0 && goesOn(b[e:]) {
-		return s, e, unclear
-	}
-	escaped := false
-	if s > lo {
-		if b[s-1] == '\\' {
-			escaped = isEscapeLetter(b[s])
-			if b[s] == 'u' || b[s] == 'x' {
-				return s, e, unclear
-			}
-		} else if tailBefore(b[lo:s]) {
-			return s, e, unclear
-		}
-	}
-	if w := p.find(b, s, e-s); w >= 0 || !escaped || e-s <= minLetters {
-		return s, e, w
-	}
-	return s + 1, e, p.find(b, s+1, e-s-1)
-}
-
-// tailBefore reports whether b may end in an escape or in characters that
-// belong to the word after it.
-func tailBefore(b []byte) bool {
-	c := b[len(b)-1]
-	switch k := kinds[c]; {
-	case k&isTail != 0:
-		return c < utf8.RuneSelf || spaceBefore(b) == 0
-	case k&isDigit != 0:
-		return inEscape(b)
-	}
-	return false
-}
-
-// goesOn reports whether the word before b may go on in it, in disguise.
-func goesOn(b []byte) bool {
-	if b[0] == '\\' {
-		return b[1] == 'u' || b[1] == 'x'
-	}
-	return b[0] == '&' || spaceAt(b) == 0
-}
-
-// inEscape reports whether the letters and digits at the end of b may belong to
-// an escape like \u0061 or to a reference like &#x61;.
-func inEscape(b []byte) bool {
-	i := len(b)
-	for i > 0 && len(b)-i < maxName && isWordByte(b[i-1]) {
-		i--
-	}
-	return i > 0 && (b[i-1] == '\\' || b[i-1] == '#')
 }

@@ -67,6 +67,9 @@ func TestEachSchemeTakesItsOwnStrengthOnly(t *testing.T) {
 		"claim":     Claim(e.Owner, e.Place(0)),
 		"none":      Scheme{}.Stamp(e.Owner, e.Place(0), page),
 	}
+	if tags["none"] != (Tag{}) {
+		t.Errorf("a scheme that was forgotten stamps %+v", tags["none"])
+	}
 	for name, s := range map[string]Scheme{"accident": accident, "adversary": adversary, "zero": {}} {
 		for stamped, tag := range tags {
 			expect := WrongStrength

@@ -11,7 +11,7 @@ import (
 )
 
 type demoCmd struct {
-	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens."`
+	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens, one to two minutes and 2 GiB."`
 	Report string `placeholder:"FILE.html" help:"Write a page that draws what happened."`
 	Format string `enum:"text,json" default:"text" help:"text or json."`
 	Seed   uint64 `default:"1" placeholder:"N" help:"Makes the same prompts again. Default: 1."`
@@ -26,6 +26,9 @@ func (c demoCmd) Run(s *session) error {
 		// Said now, not after two minutes.
 		if _, err := os.Stat(filepath.Dir(c.Report)); err != nil {
 			return unreachable(fmt.Errorf("write the report: %w", err))
+		}
+		if info, err := os.Stat(c.Report); err == nil && info.IsDir() {
+			return usageErrorf("write the report: %s is a directory: name a file", c.Report)
 		}
 	}
 	o := demo.Options{Exe: exe, Full: c.Scale == "full", Seed: c.Seed, Version: version(), Progress: progress(s)}
@@ -102,7 +105,13 @@ func (c demoCmd) page(s *session, r *demo.Result) error {
 	if err := report.WriteDemo(&b, r.Page(fmt.Sprintf("kvcanary demo --scale %s --seed %d", c.Scale, c.Seed), version())); err != nil {
 		return err
 	}
-	if err := os.WriteFile(c.Report, b.Bytes(), 0o644); err != nil {
+	part := c.Report + ".part"
+	err := os.WriteFile(part, b.Bytes(), 0o644)
+	if err == nil {
+		err = os.Rename(part, c.Report)
+	}
+	if err != nil {
+		os.Remove(part)
 		return unreachable(fmt.Errorf("write the report: %w", err))
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: wrote %s\n", c.Report)

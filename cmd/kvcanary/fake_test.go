@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -65,6 +66,12 @@ var fakes = map[string]http.HandlerFunc{
 			fmt.Fprintf(w, answered, n, n+1)
 		}
 	},
+	"broken": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			w.WriteHeader(500)
+			io.WriteString(w, `{"error":{"message":"the scheduler has gone away","type":"server_error"}}`)
+		}
+	},
 	"cut": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			w.Header().Set("Content-Length", "1000")
@@ -113,13 +120,13 @@ func fake(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("no fake %q", kind)
 	}
-	var s *httptest.Server
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if tls {
-		s = httptest.NewTLSServer(h)
+		s.StartTLS()
 	} else {
-		s = httptest.NewServer(h)
+		s.Start()
 	}
-	s.Config.ErrorLog = nil
 	ts.Defer(func() {
 		s.CloseClientConnections()
 		s.Close()

@@ -27,6 +27,12 @@ func loadKey(s *session, flag string) (canary.Key, error) {
 	if err != nil {
 		return canary.Key{}, err
 	}
+	if flag != "" {
+		// A folder that is not there is more likely a slip than a wish.
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return canary.Key{}, usageErrorf("key file: %w", err)
+		}
+	}
 	key, created, err := canary.LoadOrCreateKey(path, rand.Reader)
 	if err != nil {
 		return canary.Key{}, exitError{exitUsage, err}

@@ -22,11 +22,14 @@ func (c matrixCmd) Run(s *session) error {
 		return usageErrorf("--trials %d: at least 1 is needed", c.Trials)
 	}
 	if c.Faults != "" {
-		chosen, err := choose("fault", strings.Split(c.Faults, ","), o.Faults)
-		if err != nil {
-			return err
+		o.Faults = nil
+		for _, name := range strings.Split(c.Faults, ",") {
+			rows := matrix.Modes(strings.TrimSpace(name))
+			if rows == nil {
+				return usageErrorf("no fault %q: choose of %s", name, strings.Join(matrix.Faults(), ", "))
+			}
+			o.Faults = append(o.Faults, rows...)
 		}
-		o.Faults = chosen
 	}
 	if c.Protocols != "" {
 		chosen, err := choose("protocol", strings.Split(c.Protocols, ","), probeNames(o.Probes))
@@ -57,7 +60,7 @@ func choose(what string, names, all []string) ([]string, error) {
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)
 		if !slices.Contains(all, names[i]) {
-			return nil, usageErrorf("no %s %q: there are %s", what, names[i], strings.Join(all, ", "))
+			return nil, usageErrorf("no %s %q: choose of %s", what, names[i], strings.Join(all, ", "))
 		}
 	}
 	return names, nil

@@ -17,8 +17,8 @@ func progress(s *session) func(campaign.Progress) {
 		if p.BudgetTokens > 0 {
 			budget = fmt.Sprintf(" of %d", p.BudgetTokens)
 		}
-		fmt.Fprintf(s.stderr, "\r\x1b[K%s: %d exchanges, %d tokens%s, %s",
-			p.Protocol, p.Sent, p.SpentTokens, budget, count(p.Findings, "finding", "findings"))
+		fmt.Fprintf(s.stderr, "\r\x1b[K%s: %s, %d tokens%s, %s",
+			p.Protocol, count(p.Sent, "exchange", "exchanges"), p.SpentTokens, budget, count(p.Findings, "finding", "findings"))
 	}
 }
 

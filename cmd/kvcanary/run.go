@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/oracle"
@@ -40,11 +40,11 @@ type runCmd struct {
 	Pool    int  `placeholder:"N" help:"Smallest KV pool of the engine, tokens, if you know it."`
 	Classic bool `help:"Let smoke send exactly what the published script sends."`
 
-	BudgetTokens   int           `name:"budget-tokens" placeholder:"N" help:"Most tokens to spend, prompts and answers together."`
-	BudgetRequests int           `name:"budget-requests" placeholder:"N" help:"Most requests to make."`
+	BudgetTokens   int           `name:"budget-tokens" placeholder:"N" help:"Most tokens to spend, prompts and answers together; 0 sets no limit."`
+	BudgetRequests int           `name:"budget-requests" placeholder:"N" help:"Most requests to make; 0 sets no limit."`
 	MaxTime        time.Duration `name:"max-time" placeholder:"D" help:"Longest time to run, for example 10m."`
 	Concurrency    int           `default:"4" placeholder:"N" help:"Most exchanges under way at once. Default: 4."`
-	Seed           *uint64       `placeholder:"N" help:"Makes the same plan and the same prompts again. Default: chosen anew."`
+	Seed           *uint64       `placeholder:"N" help:"Makes the same plan and the same prompts again; what an earlier run with the same key and seed has left at the target cannot be told from this run's. Default: chosen anew."`
 
 	KeyFile string `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with; made on first use. Default: kvcanary/key in the user's configuration directory."`
 	Out     string `placeholder:"DIR" help:"Directory for all of the run. Default: a new one under kvcanary-runs/."`
@@ -59,7 +59,7 @@ func (c runCmd) Run(s *session) error {
 		return err
 	}
 	if !c.DryRun {
-		if err := c.ask(s.ctx, &cfg); err != nil {
+		if err := c.ask(s, &cfg); err != nil {
 			return err
 		}
 	}
@@ -68,9 +68,13 @@ func (c runCmd) Run(s *session) error {
 		return exitError{exitUsage, err}
 	}
 	if c.DryRun {
+		fmt.Fprintf(s.stderr, "kvcanary: seed %d\n", cfg.Seed)
+		if cfg.Facts.Context == 0 {
+			fmt.Fprintln(s.stderr, "kvcanary: the context window is not known, so a very large one is assumed: say --context, or set --budget-tokens")
+		}
 		return show(s, c.Format, plan, func() error { return report.Plan(s.stdout, plan) })
 	}
-	if err := c.consent(s, plan.PromptTokens); err != nil {
+	if err := c.consent(s, plan.PromptTokens, &cfg); err != nil {
 		return err
 	}
 	if cfg.Client, err = c.client(cfg.OutDir); err != nil {
@@ -79,6 +83,17 @@ func (c runCmd) Run(s *session) error {
 	result, err := campaign.Run(s.ctx, cfg)
 	endProgress(s)
 	return c.conclude(s, cfg.OutDir, result, err)
+}
+
+// Help says what the protocols do and what the exit codes mean.
+func (runCmd) Help() string {
+	var b strings.Builder
+	b.WriteString("Protocols:\n")
+	for _, p := range probe.All() {
+		fmt.Fprintf(&b, "\n%s: %s\n", p.Name, p.Does)
+	}
+	b.WriteString("\nExit codes: 0 clean, 1 leak or violation, 2 wrong flags, 3 inconclusive or interrupted, 4 the target could not be used.\n")
+	return b.String()
 }
 
 // conclude shows what a run came to and returns its exit code.
@@ -109,16 +124,18 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	if err != nil {
 		return campaign.Config{}, err
 	}
-	protocols, err := c.protocols()
+	protocols, err := c.protocols(s, len(tenants))
 	if err != nil {
 		return campaign.Config{}, err
 	}
 	if _, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL}); err != nil {
 		return campaign.Config{}, exitError{exitUsage, err}
 	}
-	key, err := loadKey(s, c.KeyFile)
-	if err != nil {
-		return campaign.Config{}, err
+	var key canary.Key
+	if !c.DryRun { // what a run would cost does not depend on the key
+		if key, err = loadKey(s, c.KeyFile); err != nil {
+			return campaign.Config{}, err
+		}
 	}
 	seed := rand.Uint64()
 	if c.Seed != nil {
@@ -159,7 +176,8 @@ func (c runCmd) client(out string) (*wire.Client, error) {
 
 // ask finds out whether anybody is there, and fills in what the flags leave
 // open from what the target says about itself.
-func (c runCmd) ask(ctx context.Context, cfg *campaign.Config) error {
+func (c runCmd) ask(s *session, cfg *campaign.Config) error {
+	ctx := s.ctx
 	client, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL, UserAgent: "kvcanary/" + version()})
 	if err != nil {
 		return exitError{exitUsage, err}
@@ -173,14 +191,22 @@ func (c runCmd) ask(ctx context.Context, cfg *campaign.Config) error {
 	}
 	facts := engine.Ask(ctx, http.DefaultClient, c.BaseURL, key)
 	cfg.Target.Engine = facts.Engine
-	if cfg.Facts.Context == 0 {
-		cfg.Facts.Context = facts.ContextOf(c.Model)
-	}
-	if cfg.Facts.Pool == 0 {
-		cfg.Facts.Pool = facts.Pool.Value
-	}
+	cfg.Facts.Context = prefer(s, "context", cfg.Facts.Context, facts.ContextOf(c.Model))
+	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, facts.Pool.Value)
 	cfg.Facts.PageSize = facts.PageSize.Value
 	return nil
+}
+
+// prefer is what the flag says, else what the engine says; that they differ is
+// worth a word.
+func prefer(s *session, what string, flag, engine int) int {
+	if flag == 0 {
+		return engine
+	}
+	if engine != 0 && engine != flag {
+		fmt.Fprintf(s.stderr, "kvcanary: --%s says %d tokens, the engine says %d: going by the flag\n", what, flag, engine)
+	}
+	return flag
 }
 
 func (c runCmd) tenants(s *session) ([]campaign.Tenant, error) {
@@ -201,6 +227,11 @@ func (c runCmd) tenants(s *session) ([]campaign.Tenant, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, other := range all {
+			if other.Key == key {
+				return nil, usageErrorf("tenants %s and %s have the same key: they would be one tenant", other.Name, name)
+			}
+		}
 		all = append(all, campaign.Tenant{Name: name, Key: key})
 	}
 	return all, nil
@@ -217,9 +248,17 @@ func (c runCmd) secret(s *session, variable string) (string, error) {
 	return key, nil
 }
 
-func (c runCmd) protocols() ([]probe.Protocol, error) {
+// protocols are those that were named, else all that make sense.
+func (c runCmd) protocols(s *session, tenants int) ([]probe.Protocol, error) {
+	if c.Classic && len(c.Protocols) > 0 && !slices.Contains(c.Protocols, "smoke") {
+		return nil, usageErrorf("--classic is a way to run smoke: name smoke, or leave it out")
+	}
 	var chosen []probe.Protocol
 	for _, p := range probe.All() {
+		if p.Name == "tenants" && len(c.Protocols) == 0 && tenants < 2 {
+			fmt.Fprintln(s.stderr, "kvcanary: one identity was given, so what one tenant sees of another is not tested: add --tenant twice")
+			continue
+		}
 		if c.Classic && p.Name == "smoke" {
 			p = probe.Classic()
 		}
@@ -229,7 +268,7 @@ func (c runCmd) protocols() ([]probe.Protocol, error) {
 	}
 	for _, name := range c.Protocols {
 		if !slices.Contains(protocolNames(), name) {
-			return nil, usageErrorf("no protocol %q: there are %s", name, strings.Join(protocolNames(), ", "))
+			return nil, usageErrorf("no protocol %q: choose of %s", name, strings.Join(protocolNames(), ", "))
 		}
 	}
 	return chosen, nil
@@ -243,9 +282,16 @@ func protocolNames() []string {
 	return names
 }
 
-// consent asks before a run becomes dear at somebody else's place.
-func (c runCmd) consent(s *session, tokens int) error {
-	if tokens <= askAbove || c.Yes || isLoopback(c.BaseURL) {
+// consent asks before a run becomes dear at somebody else's place. The forecast
+// may be wrong, so a run that nobody was asked about ends where it would have been.
+func (c runCmd) consent(s *session, tokens int, cfg *campaign.Config) error {
+	if c.Yes || isLoopback(c.BaseURL) || c.BudgetTokens > 0 && c.BudgetTokens <= askAbove {
+		return nil
+	}
+	if tokens <= askAbove {
+		if cfg.Budget.Tokens == 0 {
+			cfg.Budget.Tokens = askAbove
+		}
 		return nil
 	}
 	question := fmt.Sprintf("this sends about %d prompt tokens to %s", tokens, hostOf(c.BaseURL))

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/kvcanary/kvcanary/canary"
 )
@@ -13,7 +16,7 @@ type scanCmd struct {
 	KeyFile string   `name:"key-file" placeholder:"FILE" help:"Key that the canaries were made with. Default: kvcanary/key in the user's configuration directory."`
 	Decode  bool     `help:"Look into base64, hex and percent-encoded runs as well."`
 	Format  string   `enum:"text,json" default:"text" help:"text or json."`
-	Files   []string `arg:"" optional:"" name:"file" help:"Files to look through; standard input if none is named."`
+	Files   []string `arg:"" optional:"" name:"file" help:"Files and folders to look through; standard input if none is named."`
 }
 
 // sighting is one line of the scan's output. JSON names are a contract.
@@ -37,28 +40,60 @@ func (c scanCmd) Run(s *session) error {
 	}
 	// A key made on the spot would find nothing and call that clean.
 	key, err := canary.LoadKey(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return unreachable(err)
+	case err != nil:
+		return exitError{exitUsage, err}
 	}
 	coder := canary.New(key)
+	names, failed := c.names()
 	found := 0
 	show := printer(s.stdout, c.Format)
-	names := c.Files
-	if len(names) == 0 {
-		names = []string{"-"}
-	}
 	for _, name := range names {
 		n, err := c.scanFile(s, coder, name, show)
 		found += n
 		if err != nil {
-			return unreachable(fmt.Errorf("scan %s: %w", name, err))
+			failed = append(failed, fmt.Errorf("scan %s: %w", name, err))
 		}
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: %s in %s\n", count(found, "canary", "canaries"), count(len(names), "file", "files"))
-	if found > 0 {
+	for _, err := range failed {
+		fmt.Fprintf(s.stderr, "kvcanary: %v\n", err)
+	}
+	switch {
+	case found > 0:
 		return exitError{code: exitFound}
+	case len(failed) > 0:
+		return exitError{code: exitUnreachable}
 	}
 	return nil
+}
+
+// names are the files to look through, folders with all that is below them.
+func (c scanCmd) names() (names []string, failed []error) {
+	if len(c.Files) == 0 {
+		return []string{"-"}, nil
+	}
+	for _, root := range c.Files {
+		if root == "-" {
+			names = append(names, root)
+			continue
+		}
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				failed = append(failed, fmt.Errorf("scan: %w", err))
+			case !d.IsDir():
+				names = append(names, path)
+			}
+			return nil
+		})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("scan: %w", err))
+		}
+	}
+	return names, failed
 }
 
 func (c scanCmd) scanFile(s *session, coder *canary.Coder, name string, show func(sighting)) (int, error) {

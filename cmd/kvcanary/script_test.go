@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		Deadline:            time.Now().Add(5 * time.Minute), // a script that hangs shows its stacks
+		Deadline:            time.Now().Add(30 * time.Minute), // a script that hangs shows its stacks; the race detector takes its time
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

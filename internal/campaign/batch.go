@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/kvcanary/kvcanary/canary"
@@ -14,6 +15,7 @@ import (
 type pending struct {
 	send     probe.Send
 	exchange wire.Exchange
+	base     *wire.Exchange // whose prompt it repeats; nil for none
 	prompt   prompt
 	reserved int // tokens
 }
@@ -69,18 +71,36 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			Seq: seq, ID: uint64(canary.MakeID(r.id, s.Tenant, seq)),
 			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
-			MaxTokens: s.MaxTokens, Asked: s.Asked,
+			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
 		}}
+		if s.Again != nil {
+			batch[i].again(r.all, *s.Again)
+		}
 	}
 	return batch, why
 }
 
+// again makes an exchange carry the canary of an earlier one.
+func (p *pending) again(all []wire.Exchange, seq int) {
+	i := slices.IndexFunc(all, func(e wire.Exchange) bool { return e.Seq == seq })
+	if i < 0 || all[i].Tenant != p.exchange.Tenant {
+		panic("kvcanary: internal error: a prompt of an exchange that was not made, or of another tenant, is to be sent again")
+	}
+	p.base = &all[i]
+	p.exchange.ID, p.exchange.Again, p.exchange.Pad = all[i].ID, &seq, p.send.Pad
+}
+
 // prepare gives the prompt its length.
 func (r *runner) prepare(ctx context.Context, p *pending) {
-	p.prompt = r.fit.fit(ctx, r.cfg.Tenants[p.send.Tenant].Key, p.send, canary.ID(p.exchange.ID))
+	key := r.cfg.Tenants[p.send.Tenant].Key
+	if p.base != nil {
+		p.prompt = r.fit.again(ctx, key, p.send, p.base, r.made[p.base.Seq])
+	} else {
+		p.prompt = r.fit.fit(ctx, key, p.send, canary.ID(p.exchange.ID))
+	}
 	e := &p.exchange
 	e.SentTokens, e.SentExact, e.SentBytes = p.prompt.tokens, p.prompt.exact, p.prompt.bytes
-	e.Nonces, e.Token = p.prompt.nonces, p.prompt.token
+	e.Messages, e.Nonces, e.Token = len(p.prompt.messages), p.prompt.nonces, p.prompt.token
 }
 
 // reserve takes the worst cost of every exchange out of the budget, as far as
@@ -142,8 +162,14 @@ func (r *runner) account(p *pending) {
 	if p.prompt.planted {
 		r.result.Controls.Planted++
 	}
-	if used, ok := e.Used(); ok && e.Answer.Served() {
+	used, ok := e.Used()
+	switch {
+	case !ok || !e.Answer.Served():
+	case p.base == nil:
+		r.made[e.Seq] = p.prompt.made
 		r.fit.learn(observation{e.SentBytes, len(p.prompt.messages), used})
+	default:
+		r.fit.padded(p.base, e, used)
 	}
 }
 

@@ -42,6 +42,20 @@ func TestCleanRun(t *testing.T) {
 	}
 }
 
+// A target that says nothing cannot be shown to be clean.
+func TestSilenceIsNotClean(t *testing.T) {
+	f := &fakeTarget{}
+	f.answer = func(context.Context, int, string) *wire.Answer {
+		a := served("")
+		a.Pieces = []wire.Piece{{Channel: wire.Header, Text: "Server: mute"}, {Channel: wire.Content, Text: " \n"}}
+		return a
+	}
+	res := mustRun(t, config(f, (&script{batches: [][]probe.Send{sends(3, 400)}}).protocol("smoke")))
+	if res.Verdict != Inconclusive || !strings.Contains(res.Protocols[0].Reason, "no answer had any text") {
+		t.Errorf("verdict %s: %s", res.Verdict, res.Protocols[0].Reason)
+	}
+}
+
 // What one exchange planted comes out in the answer of the next.
 func TestLeakIsFoundAndNamed(t *testing.T) {
 	f := &fakeTarget{}

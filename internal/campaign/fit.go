@@ -29,6 +29,13 @@ type prompt struct {
 	nonces   [3]string
 	token    string
 	counts   []observation // what the tokenizer said on the way
+	made     made
+}
+
+// made is what it takes to make a prompt again.
+type made struct {
+	words int
+	pad   string
 }
 
 // observation teaches the estimator how many tokens a text makes.
@@ -47,6 +54,9 @@ type fitter struct {
 	// about, do not change while fits are under way.
 	est     wire.Estimator
 	longest int64
+	// padCounted says whether a target has counted every character of padding as
+	// a token. It changes as est does.
+	padCounted bool
 }
 
 func newFitter(client Client, coder *canary.Coder, model string) *fitter {
@@ -73,6 +83,30 @@ func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID
 	}
 	return c.settle(best)
 }
+
+// again makes the prompt of an earlier exchange once more, longer by the
+// padding that the send asks for. Its length is what the target counted then
+// and a token for each character of padding.
+func (f *fitter) again(ctx context.Context, key string, s probe.Send, base *wire.Exchange, m made) prompt {
+	t := newTemplate(f.coder, canary.ID(base.ID), s.Turns)
+	c := &counter{fitter: f, ctx: ctx, key: key, template: t}
+	used, _ := base.Used()
+	v := c.estimate(m.words, m.pad+strings.Repeat(padUnits(used, base.SentBytes)[0], s.Pad))
+	v.tokens, v.exact = used+s.Pad, f.padCounted
+	return c.settle(v)
+}
+
+// padded learns from a prompt that was sent again whether padding counts as it
+// is meant to.
+func (f *fitter) padded(base, e *wire.Exchange, used int) {
+	if was, ok := base.Used(); ok && e.Pad >= surePad {
+		f.padCounted = f.padCounted || used == was+e.Pad
+	}
+}
+
+// surePad is as much padding as no other rate than a token each makes by
+// rounding, characters.
+const surePad = 32
 
 // learn teaches the estimator. Not to be called while fits are under way.
 func (f *fitter) learn(o observation) {
@@ -184,6 +218,7 @@ func (c *counter) settle(v variant) prompt {
 		nonces:   c.template.nonces,
 		token:    c.template.token,
 		counts:   c.counts,
+		made:     made{v.words, v.pad},
 	}
 }
 
@@ -252,10 +287,7 @@ func (c *counter) slope(v variant, before ...variant) float64 {
 // learned vocabularies.
 func (c *counter) pad(best variant, target int) variant {
 	words, gap := best.words, target-best.tokens
-	units := []string{" a", "."}
-	if float64(best.tokens) > 0.9*float64(totalSize(best.messages)) {
-		units = []string{".", " a"}
-	}
+	units := padUnits(best.tokens, totalSize(best.messages))
 	for _, unit := range units {
 		k := gap
 		for i := 0; i < padCounts/len(units); i++ {
@@ -275,6 +307,15 @@ func (c *counter) pad(best variant, target int) variant {
 		}
 	}
 	return best
+}
+
+// padUnits are what to pad with, the better one first, in a prompt of so many
+// tokens and bytes.
+func padUnits(tokens int, bytes int64) []string {
+	if float64(tokens) > 0.9*float64(bytes) {
+		return []string{".", " a"}
+	}
+	return []string{" a", "."}
 }
 
 // padEstimate fills the gap that a whole word leaves where tokens seem to be

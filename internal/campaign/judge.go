@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
-	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -38,6 +37,8 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 	r.result.Controls.NeverSentHits += hits
 	if missing == "" {
 		missing = r.unkept() // also what the oracles could not read back
+	} else {
+		missing = because(missing, mine)
 	}
 	out.Verdict = verdictOf(findings)
 	switch {
@@ -47,8 +48,14 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 		out.Verdict, out.Reason = Inconclusive, missing
 	case out.Verdict == Clean && out.Served == 0:
 		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
+	case out.Verdict == Clean && !spoke(mine):
+		out.Verdict, out.Reason = Inconclusive, "no answer had any text: there was nothing to look through"
 	case out.Verdict == Clean:
 		out.Bound = bound(name, mine)
+		if out.Bound.N == 0 {
+			out.Verdict, out.Bound = Inconclusive, nil
+			out.Reason = "no prompt over a limit was refused or answered with its own nonce: nothing was tested"
+		}
 	default:
 		out.Reason = missing
 	}
@@ -110,62 +117,6 @@ func (r *runner) limit() int {
 	return out
 }
 
-// limits is what the run has measured of the longest prompt. Without a
-// protocol that looks for it, what happened to be served and refused is taken,
-// leaving out answers that something was found in.
-func (r *runner) limits() Limits {
-	out := Limits{AcceptedMax: r.found.AcceptedMax, RejectedMin: r.found.RejectedMin}
-	suspect := map[int]bool{}
-	for _, f := range r.result.Findings {
-		suspect[f.Exchange] = true
-	}
-	var shortest, unread *wire.Exchange // refused; answered all the same
-	accepted := 0
-	for i := range r.all {
-		e := &r.all[i]
-		switch {
-		case e.Answer.Served() && !suspect[e.Seq]:
-			accepted = max(accepted, e.SentTokens)
-		case e.Answer.Served() && (unread == nil || e.SentTokens < unread.SentTokens):
-			unread = e
-		case e.Answer.Refusal.TooLong() && (shortest == nil || e.SentTokens < shortest.SentTokens):
-			shortest = e
-		}
-	}
-	if r.found == (probe.Found{}) {
-		out.AcceptedMax = accepted
-		if shortest != nil {
-			out.RejectedMin = shortest.SentTokens
-		}
-	}
-	out.Rejection = rejection(shortest, out.RejectedMin, unread)
-	return out
-}
-
-// rejection says in words how prompts over the limit are refused, or that some
-// are not although they are over it.
-func rejection(shortest *wire.Exchange, limit int, unread *wire.Exchange) string {
-	var says []string
-	if unread != nil && limit > 0 && unread.SentTokens >= limit && (shortest == nil || unread.SentTokens < shortest.SentTokens) {
-		says = append(says, fmt.Sprintf("answered with HTTP %d in place of a refusal", unread.Answer.Status))
-	}
-	if shortest != nil {
-		a := shortest.Answer
-		s := fmt.Sprintf("HTTP %d, %s", a.Status, a.Refusal.Kind)
-		if a.Refusal.InAnswer {
-			s = fmt.Sprintf("HTTP %d with an error inside, %s", a.Status, a.Refusal.Kind)
-		}
-		if a.Refusal.Limit > 0 {
-			s += fmt.Sprintf(", names a limit of %d tokens", a.Refusal.Limit)
-		}
-		if len(says) > 0 {
-			s = fmt.Sprintf("from %d tokens on %s", shortest.SentTokens, s)
-		}
-		says = append(says, s)
-	}
-	return strings.Join(says, "; ")
-}
-
 // rawBytes reads an answer's raw bytes for the oracles, nil if they are gone.
 func (r *runner) rawBytes(e *wire.Exchange) []byte {
 	dir := ""
@@ -177,4 +128,46 @@ func (r *runner) rawBytes(e *wire.Exchange) []byte {
 		r.dir.fail(err)
 	}
 	return b
+}
+
+// spoke reports whether any served answer carried text of its own. Headers are
+// there always.
+func spoke(exchanges []wire.Exchange) bool {
+	for i := range exchanges {
+		if a := exchanges[i].Answer; a.Served() {
+			for _, p := range a.Pieces {
+				if p.Channel != wire.Header && strings.TrimSpace(p.Text) != "" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// because adds to what is missing the first trouble that exchanges ended in,
+// in the target's words, unless it is said already.
+func because(missing string, exchanges []wire.Exchange) string {
+	for i := range exchanges {
+		words, status := "", ""
+		switch a := exchanges[i].Answer; {
+		case a.Failure != nil && a.Failure.Kind != wire.FailedCanceled:
+			words = a.Failure.Message
+		case a.Refusal != nil && !a.Refusal.TooLong():
+			words, status = a.Refusal.Message, fmt.Sprintf("HTTP %d: ", a.Refusal.Status)
+		}
+		if words+status == "" || words != "" && strings.Contains(missing, words) {
+			continue
+		}
+		return fmt.Sprintf("%s; exchange %d ended with %s%s", missing, exchanges[i].Seq, status, shorten(words, 160))
+	}
+	return missing
+}
+
+// shorten cuts a text to about n bytes, at a rune.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
 }

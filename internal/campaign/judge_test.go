@@ -36,18 +36,21 @@ func TestBoundsOfProtocols(t *testing.T) {
 	over := func(n int) []wire.Exchange {
 		all := make([]wire.Exchange, n)
 		for i := range all {
-			all[i] = wire.Exchange{Purpose: wire.Over, Answer: served("x")}
+			all[i] = wire.Exchange{Purpose: wire.Over, Nonces: [3]string{"abcde-fghij"}, Answer: served("abcde-fghij")}
 		}
 		return all
 	}
 	if got := bound("straddle", over(1000)).RateUpper; got < 0.003020 || got > 0.003024 {
 		t.Errorf("0 of 1000 bounds %v, want 0.00299 over 0.99", got)
 	}
-	// What was not over the limit is no test, what was refused is.
+	// What was not over the limit is no test, nor is an answer without its own
+	// nonce; what was refused is.
 	mixed := append(over(2),
+		wire.Exchange{Purpose: wire.Over, Nonces: [3]string{"abcde-fghij"}, Answer: served("something else")},
+		wire.Exchange{Purpose: wire.Over, Asked: -1, Answer: served("x")},
 		wire.Exchange{Purpose: wire.Plant, Answer: served("x")},
-		wire.Exchange{Purpose: wire.Size, Limit: 100, SentTokens: 99, Answer: served("x")},
-		wire.Exchange{Purpose: wire.Size, Limit: 100, SentTokens: 100, Answer: served("x")},
+		wire.Exchange{Purpose: wire.Size, Limit: 100, SentTokens: 99, Nonces: [3]string{"abcde-fghij"}, Answer: served("abcde-fghij")},
+		wire.Exchange{Purpose: wire.Size, Limit: 100, SentTokens: 100, Nonces: [3]string{"abcde-fghij"}, Answer: served("abcde-fghij")},
 		wire.Exchange{Purpose: wire.Size, Answer: refused(wire.RefusedContext, 400, "too long")},
 		wire.Exchange{Purpose: wire.Over, Answer: refused(wire.RefusedRate, 429, "slow down")})
 	if got := bound("straddle", mixed).N; got != 4 {

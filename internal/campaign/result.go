@@ -109,6 +109,9 @@ type Limits struct {
 	AcceptedMax int    `json:"accepted_max"`
 	RejectedMin int    `json:"rejected_min"`
 	Rejection   string `json:"rejection"` // how a prompt over the limit is refused, "" if none was
+	// Estimated says that RejectedMin is no count: the target has no tokenizer
+	// that can be asked and does not say how long the refused prompt was.
+	Estimated bool `json:"estimated,omitempty"`
 }
 
 // Controls says whether the instrument was sound.

@@ -29,7 +29,8 @@ type runner struct {
 	do func(ctx context.Context, e *wire.Exchange, r wire.Request) *wire.Answer
 
 	all       []wire.Exchange
-	overdrawn string // which budget an exchange did not fit into, "" while all do
+	made      map[int]made // how the prompts of served exchanges were made, by seq
+	overdrawn string       // which budget an exchange did not fit into, "" while all do
 	found     probe.Found
 	usable    bool // the target has answered or refused something as an API does
 	result    *Result
@@ -50,6 +51,7 @@ func newRunner(cfg Config) *runner {
 		budget: &budget{limit: cfg.Budget},
 		fit:    newFitter(cfg.Client, coder, cfg.Target.Model),
 		redact: newRedactor(cfg.Tenants),
+		made:   map[int]made{},
 		result: &Result{
 			Schema: Schema, Target: cfg.Target, Seed: cfg.Seed, Run: id, KeyID: cfg.Key.ID(),
 			Started: cfg.Now(), Version: cfg.Version,
@@ -157,7 +159,7 @@ func (r *runner) learnLimits(f probe.Found) {
 		r.found.AcceptedMax = f.AcceptedMax
 	}
 	if f.RejectedMin > 0 {
-		r.found.RejectedMin = f.RejectedMin
+		r.found.RejectedMin, r.found.Estimated = f.RejectedMin, f.Estimated
 	}
 }
 

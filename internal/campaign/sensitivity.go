@@ -17,7 +17,7 @@ type calibration struct {
 // rounded down. A protocol that no fault of the lab calibrates yet has
 // sensitivity 0: it may find much, but its silence bounds nothing.
 var calibrations = map[string]calibration{
-	"boundary": {overLimit, 0.99},
+	"boundary": {overLimit, 0.98},
 	"straddle": {overLimit, 0.99},
 	"smoke":    {judged, 0},
 	"tenants":  {judged, 0},
@@ -25,11 +25,12 @@ var calibrations = map[string]calibration{
 
 const confidence = 0.95
 
-// overLimit is a prompt that the target had to refuse, and answered or refused
-// as too long. Only such a prompt meets the incident's fault.
+// overLimit is a prompt over a limit that ended soundly: refused for its
+// length, or answered with its own nonce, so that its own pages were read. An
+// answer that shows neither is no test, however innocent it looks.
 func overLimit(e *wire.Exchange) bool {
 	over := e.Purpose == wire.Over || e.Limit > 0 && e.SentTokens >= e.Limit
-	return over && e.Answer.Served() || e.Answer.Refusal.TooLong()
+	return over && e.Answer.Served() && e.Echoes(e.Asked) || e.Answer.Refusal.TooLong()
 }
 
 // judged is any exchange whose answer could be looked at.

@@ -68,7 +68,7 @@ func tellStraddle(st *stage, r *campaign.Result) []string {
 	told := []string{fmt.Sprintf("A prompt of %s tokens, over the prefill pool of %s, was answered: HTTP %d.", number(e.SentTokens), number(st.scene.lab.PrefillPool), e.Answer.Status)}
 	for _, f := range r.Findings {
 		if f.Kind == oracle.FailOpen && f.Exchange == e.Seq {
-			told = append(told, "From this one request, with nobody else's data: "+f.Explain)
+			told = append(told, "From this one request, with nobody else's data: "+f.Explain+".")
 			break
 		}
 	}
@@ -89,7 +89,7 @@ func tellFixed(st *stage, r *campaign.Result) []string {
 		return []string{"The prompt over the pool was not refused."}
 	}
 	return append([]string{
-		fmt.Sprintf("The same engine with the same fault and the defence `retire`. The prompt of %s tokens gets HTTP %d: %s", number(e.SentTokens), e.Answer.Refusal.Status, e.Answer.Refusal.Message),
+		fmt.Sprintf("The same engine with the same fault and the defence retire. The prompt of %s tokens gets HTTP %d: %q The limit that it names is the pool less the 6 tokens that the engine keeps for itself.", number(e.SentTokens), e.Answer.Refusal.Status, e.Answer.Refusal.Message),
 	}, tellBound(r)...)
 }
 

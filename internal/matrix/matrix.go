@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kvcanary/kvcanary/internal/lab"
@@ -30,6 +31,7 @@ type Options struct {
 	Faults  []string // "name" or "name:mode", or NoFault
 	Probes  []Probe
 	Seed    uint64                               // of the first trial
+	Lab     lab.Config                           // of every trial; the zero value is lab.Small. Faults are set by the trial
 	Workers int                                  // trials at the same time; 0 is one a processor
 	Done    func(fault, probe string, trial int) // called after each trial, one call at a time; may be nil
 }
@@ -52,6 +54,17 @@ func Probes() []Probe {
 	}
 	for _, p := range probe.All() {
 		out = append(out, Probe{p.Name, p, oracle.All(), 1})
+	}
+	return out
+}
+
+// Modes are the rows that a name stands for: itself, or a fault's every mode.
+func Modes(name string) []string {
+	var out []string
+	for _, row := range Faults() {
+		if row == name || strings.HasPrefix(row, name+":") {
+			out = append(out, row)
+		}
 	}
 	return out
 }
@@ -107,11 +120,11 @@ type Rate struct {
 }
 
 // Until is prompt tokens spent a trial divided by the rate of finding; the
-// bounds take the rate's. 0 stands for infinity.
+// bounds take the rate's. Nil where that rate is 0: never, or no bound.
 type Until struct {
-	Mean  float64 `json:"mean"`
-	Lower float64 `json:"lower"`
-	Upper float64 `json:"upper"`
+	Mean  *float64 `json:"mean"`
+	Lower *float64 `json:"lower"`
+	Upper *float64 `json:"upper"`
 }
 
 const confidence = 0.95
@@ -121,6 +134,9 @@ const confidence = 0.95
 func Run(ctx context.Context, o Options) (*Table, error) {
 	if o.Trials < 1 {
 		return nil, fmt.Errorf("%d trials: at least 1 is needed", o.Trials)
+	}
+	if o.Lab.PageSize == 0 {
+		o.Lab = lab.Small()
 	}
 	t := &Table{Schema: Schema, Trials: o.Trials, Seed: o.Seed}
 	for _, fault := range o.Faults {
@@ -148,7 +164,7 @@ func (o Options) cell(ctx context.Context, fault string, p Probe) ([]outcome, er
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				outcomes[i], errs[i] = trial(ctx, fault, p, o.Seed+uint64(i))
+				outcomes[i], errs[i] = trial(ctx, o.Lab, fault, p, o.Seed+uint64(i))
 				if o.Done != nil {
 					mu.Lock()
 					o.Done(fault, p.Name, i)
@@ -200,11 +216,12 @@ func summarize(fault, name string, outcomes []outcome) Cell {
 	return c
 }
 
-func over(a, b float64) float64 {
+func over(a, b float64) *float64 {
 	if b == 0 {
-		return 0
+		return nil
 	}
-	return a / b
+	q := a / b
+	return &q
 }
 
 func rate(k, n int) Rate {

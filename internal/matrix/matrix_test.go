@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvcanary/kvcanary/internal/lab"
 )
 
 // A small version of docs/power.md: what the tables there say must stay true.
 func TestPowerOnTheIncident(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	const trials = 12
+	const trials = 4
 	table, err := Run(context.Background(), Options{
 		Trials: trials, Faults: []string{"stale_reserve:prefill_usage", "stale_reserve:decode_usage"},
 		Probes: pick(t, "published script", "straddle"), Seed: 1000,
@@ -33,8 +35,8 @@ func TestPowerOnTheIncident(t *testing.T) {
 }
 
 func TestNoFalseAlarms(t *testing.T) {
-	const trials = 6
-	table, err := Run(context.Background(), Options{Trials: trials, Faults: []string{NoFault}, Probes: Probes(), Seed: 2000})
+	const trials = 3
+	table, err := Run(context.Background(), Options{Trials: trials, Faults: []string{NoFault}, Probes: Probes(), Seed: 2000, Lab: mini()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestNoFalseAlarms(t *testing.T) {
 func TestTableDependsOnTheSeedAlone(t *testing.T) {
 	run := func(workers int) *Table {
 		table, err := Run(context.Background(), Options{
-			Trials: 4, Faults: []string{"stale_reserve:prefill_usage"}, Probes: pick(t, "straddle"), Seed: 7, Workers: workers,
+			Trials: 4, Faults: []string{"stale_reserve:prefill_usage"}, Probes: pick(t, "straddle"), Seed: 7, Workers: workers, Lab: mini(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -77,6 +79,18 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
+func TestModes(t *testing.T) {
+	if got := Modes("stale_reserve"); len(got) != 2 || got[0] != "stale_reserve:prefill_usage" {
+		t.Errorf("stale_reserve stands for %v", got)
+	}
+	if got := Modes(NoFault); len(got) != 1 {
+		t.Errorf("%s stands for %v", NoFault, got)
+	}
+	if got := Modes("stale"); got != nil {
+		t.Errorf("half a name stands for %v", got)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	c := summarize("f", "p", []outcome{
 		{found: true, leak: true, requests: 3, tokens: 100},
@@ -87,11 +101,11 @@ func TestSummary(t *testing.T) {
 	if c.Found.Count != 2 || c.Leak.Count != 1 || c.Unsure != 1 || c.Requests != 9 || c.PromptTokens != 800 {
 		t.Errorf("%+v", c)
 	}
-	if c.Until.Mean != 1000 || c.Until.Lower >= c.Until.Mean || c.Until.Upper <= c.Until.Mean {
-		t.Errorf("500 tokens a trial at a rate of one half: %+v", c.Until)
+	if u := c.Until; *u.Mean != 1000 || *u.Lower >= 1000 || *u.Upper <= 1000 {
+		t.Errorf("500 tokens a trial at a rate of one half: %v", u)
 	}
-	if never := summarize("f", "p", []outcome{{tokens: 500}}); never.Until.Mean != 0 || never.Until.Upper != 0 || never.Until.Lower < 500 {
-		t.Errorf("never found: %+v", never.Until)
+	if u := summarize("f", "p", []outcome{{tokens: 500}}).Until; u.Mean != nil || u.Upper != nil || *u.Lower < 500 {
+		t.Errorf("never found: %v", u)
 	}
 }
 
@@ -104,13 +118,18 @@ func TestRendering(t *testing.T) {
 	if err := table.Markdown(&md); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "never (51 to no bound)") {
+	if !strings.Contains(text.String(), "never found (more than 51)") {
 		t.Errorf("text:\n%s", &text)
 	}
 	lines := strings.Split(strings.TrimSpace(md.String()), "\n")
 	if len(lines) != 3 || strings.Count(lines[0], "|") != strings.Count(lines[2], "|") {
 		t.Errorf("markdown:\n%s", &md)
 	}
+}
+
+// mini is an engine of the same proportions, a quarter of the size.
+func mini() lab.Config {
+	return lab.Config{Context: 4096, PrefillPool: 2656, DecodePool: 5120, PageSize: 16}
 }
 
 func pick(t *testing.T, names ...string) []Probe {

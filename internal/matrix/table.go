@@ -19,7 +19,7 @@ func (t *Table) Markdown(w io.Writer) error {
 
 func (t *Table) write(w io.Writer, row, rule string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, row, "fault", "probe", "trials", "found (95 %)", "leak proven (95 %)", "unsure", "requests", "tokens", "tokens until found (95 %)")
+	fmt.Fprintf(&b, row, "fault", "probe", "trials", "found, % (95 %)", "leak proven, % (95 %)", "unsure", "requests", "tokens", "tokens until found (95 %)")
 	b.WriteString(rule)
 	for _, c := range t.Cells {
 		fmt.Fprintf(&b, row, c.Fault, c.Probe, fmt.Sprint(c.Trials), c.Found, c.Leak, fmt.Sprint(c.Unsure),
@@ -36,18 +36,14 @@ func (r Rate) String() string {
 
 // String is the mean with its interval; a bound that does not exist is "no bound".
 func (u Until) String() string {
-	if u.Lower == 0 {
-		return "-"
-	}
-	show := func(v float64) string {
-		if v == 0 {
-			return "no bound"
+	show := func(v *float64, none string) string {
+		if v == nil {
+			return none
 		}
-		return fmt.Sprintf("%.0f", v)
+		return fmt.Sprintf("%.0f", *v)
 	}
-	mean := show(u.Mean)
-	if u.Mean == 0 {
-		mean = "never"
+	if u.Mean == nil {
+		return fmt.Sprintf("never found (more than %s)", show(u.Lower, "0"))
 	}
-	return fmt.Sprintf("%s (%s to %s)", mean, show(u.Lower), show(u.Upper))
+	return fmt.Sprintf("%s (%s to %s)", show(u.Mean, ""), show(u.Lower, "0"), show(u.Upper, "no bound"))
 }

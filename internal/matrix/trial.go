@@ -34,8 +34,7 @@ const answerTokens = 160
 // trial starts an engine, lets other customers use it, and runs one campaign.
 // The campaign sends one exchange at a time, so that a trial depends on its
 // seed alone.
-func trial(ctx context.Context, fault string, p Probe, seed uint64) (outcome, error) {
-	cfg := lab.Small()
+func trial(ctx context.Context, cfg lab.Config, fault string, p Probe, seed uint64) (outcome, error) {
 	cfg.Workers = 1
 	if fault != NoFault {
 		cfg.Faults = []string{fault}

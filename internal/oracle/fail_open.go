@@ -46,7 +46,7 @@ func collapsed(e *wire.Exchange, line wire.Baseline) string {
 	if !e.Collapsed() {
 		return ""
 	}
-	if _, ok := line.Expect(e.SentTokens); !ok && line.Known() {
+	if _, ok := line.Expect(e); !ok && line.Known() {
 		return ""
 	}
 	used, _ := e.Used()

@@ -68,11 +68,15 @@ func foreign(c Case, e *wire.Exchange) []sighting {
 	return all
 }
 
+// decodeMost is how long a text may be whose encoded runs are looked into as
+// well, bytes: a hostile answer could make that take minutes.
+const decodeMost = 4 << 20
+
 // longestEach scans a text and keeps the longest run of each canary but own.
 // A run of words says more than a token: it has a place in the prompt.
 func longestEach(coder *canary.Coder, text []byte, own canary.ID) []canary.Hit {
 	var hits []canary.Hit
-	scanner := coder.NewScanner(canary.ScanOptions{Decode: true}, func(h canary.Hit) {
+	scanner := coder.NewScanner(canary.ScanOptions{Decode: len(text) <= decodeMost}, func(h canary.Hit) {
 		if h.ID != own {
 			hits = append(hits, h)
 		}
@@ -111,13 +115,13 @@ func (s sighting) finding(c Case, e, from *wire.Exchange) Finding {
 	if s.hit.View != "" {
 		what += " (" + s.hit.View + "-encoded)"
 	}
-	f.Explain = fmt.Sprintf("the answer to exchange %d of %s carries %s of %s", e.Seq, e.Tenant, what, f.nameSender(c, s.hit.ID, from))
+	f.Explain = fmt.Sprintf("the answer to exchange %d of %s carries %s of %s", e.Seq, e.Tenant, what, f.nameSender(c, s.hit.ID, e, from))
 	return f
 }
 
 // nameSender fills in whose text it is and says it in words.
-func (f *Finding) nameSender(c Case, id canary.ID, from *wire.Exchange) string {
-	if from != nil {
+func (f *Finding) nameSender(c Case, id canary.ID, e, from *wire.Exchange) string {
+	if from != nil && !sentAfter(from, e) {
 		seq := from.Seq
 		f.FromExchange, f.FromTenant = &seq, from.Tenant
 		return fmt.Sprintf("exchange %d of %s", seq, from.Tenant)
@@ -125,9 +129,16 @@ func (f *Finding) nameSender(c Case, id canary.ID, from *wire.Exchange) string {
 	run := id.Run()
 	f.Evidence.FromRun = &run
 	if run == c.Run {
-		return "an exchange of this run that is not on record"
+		return fmt.Sprintf("exchange %d of an earlier run with the same key and seed", id.Seq())
 	}
 	return fmt.Sprintf("exchange %d of run %d, an earlier run with the same key", id.Seq(), run)
+}
+
+// sentAfter reports whether an exchange began only after the answer to another
+// had ended: what that answer carries is then not its text, but that of an
+// earlier run with the same seed.
+func sentAfter(from, e *wire.Exchange) bool {
+	return from.Answer != nil && e.Answer != nil && !e.Answer.End.IsZero() && from.Answer.Start.After(e.Answer.End)
 }
 
 // quote makes the leaked words again from the key: what is shown is always
@@ -143,11 +154,14 @@ func quote(coder *canary.Coder, h canary.Hit) string {
 	return string(words)
 }
 
-// bySender finds exchanges by the canary that they plant.
+// bySender finds exchanges by the canary that they plant; of a prompt that is
+// sent again, the first.
 func bySender(exchanges []wire.Exchange) map[canary.ID]*wire.Exchange {
 	senders := make(map[canary.ID]*wire.Exchange, len(exchanges))
 	for i := range exchanges {
-		senders[canary.ID(exchanges[i].ID)] = &exchanges[i]
+		if id := canary.ID(exchanges[i].ID); senders[id] == nil {
+			senders[id] = &exchanges[i]
+		}
 	}
 	return senders
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -55,7 +56,7 @@ func TestLeakFromAnEarlierRun(t *testing.T) {
 	w.expect(j,
 		"leak 0/ada from run 6 in content, 0 words at 0",
 		"leak 1/ada from run 7 in content, 0 words at 0")
-	if !strings.Contains(j.Findings[0].Explain, "earlier run") || strings.Contains(j.Findings[1].Explain, "earlier run") {
+	if !strings.Contains(j.Findings[0].Explain, "run 6, an earlier run") || !strings.Contains(j.Findings[1].Explain, "earlier run with the same key and seed") {
 		t.Errorf("explained as %q and %q", j.Findings[0].Explain, j.Findings[1].Explain)
 	}
 }
@@ -200,4 +201,19 @@ func TestAnyRunIsNamed(t *testing.T) {
 			t.Errorf("%s", short(f))
 		}
 	})
+}
+
+// An answer cannot carry what is sent only after it: a seed was used again.
+func TestLeakFromBeforeItWasSent(t *testing.T) {
+	w := newWorld(t)
+	e := w.served(0)
+	late := w.served(1)
+	at := time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+	e.Answer.Pieces = append(e.Answer.Pieces, wire.Piece{Channel: wire.Content, Text: late.Token})
+	e.Answer.Start, e.Answer.End = at, at.Add(time.Second)
+	late.Answer.Start, late.Answer.End = at.Add(2*time.Second), at.Add(3*time.Second)
+	j := w.judge("leak")
+	if len(j.Findings) != 1 || j.Findings[0].FromExchange != nil || !strings.Contains(j.Findings[0].Explain, "same key and seed") {
+		t.Errorf("%+v", j.Findings)
+	}
 }

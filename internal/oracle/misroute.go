@@ -22,7 +22,7 @@ func judgeMisroute(c Case) Judgement {
 		reported := map[int]bool{}
 		for _, p := range e.Answer.Pieces {
 			for _, s := range known.in(p.Text) {
-				if s.owner.Seq == e.Seq || reported[s.owner.Seq] {
+				if s.owner.ID == e.ID || reported[s.owner.Seq] {
 					continue
 				}
 				reported[s.owner.Seq] = true
@@ -73,7 +73,9 @@ func nonces(exchanges []wire.Exchange) nonceBook {
 			if n == "" {
 				continue
 			}
-			b.owners[n] = &exchanges[i]
+			if b.owners[n] == nil { // a prompt may be sent again: it is the first that brought it
+				b.owners[n] = &exchanges[i]
+			}
 			if !slices.Contains(b.lengths, len(n)) {
 				b.lengths = append(b.lengths, len(n))
 			}

@@ -41,21 +41,33 @@ func truncated(e *wire.Exchange, line wire.Baseline, ends int) string {
 	return beheaded(e, line, ends)
 }
 
-// surelyLost is how much of a prompt has to be missing from the count of a
-// target that counts short prompts to the token, tokens. Fewer may have come
-// from a cache that is not reported.
+// surelyLost is how much of a prompt has to be missing where its length is
+// known to the token, tokens. Fewer may have come from a cache that is not
+// reported.
 const surelyLost = 32
 
 // shortened says that the target counted markedly less than it was sent.
 func shortened(e *wire.Exchange, line wire.Baseline) string {
+	if e.Again != nil && !e.SentExact {
+		return "" // it asks how padding counts: that it counts for less is the answer
+	}
 	used, expect, ok := counted(e, line)
 	lost, exact := line.Lost(e)
 	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect
 	if !tenth && !(exact && lost >= surelyLost) {
 		return ""
 	}
-	return fmt.Sprintf("a prompt of %d tokens was answered although the target counted only %d of them (%.0f expected from shorter prompts): the rest was dropped without a word",
-		e.SentTokens, used, expect)
+	return fmt.Sprintf("a prompt of %s tokens was answered although the target counted only %d of them (%.0f expected from shorter prompts): the rest was dropped without a word",
+		length(e, expect), used, expect)
+}
+
+// length is how long a prompt was, in words: what was expected of it where it
+// could not be counted.
+func length(e *wire.Exchange, expect float64) string {
+	if e.SentExact || expect <= 0 {
+		return fmt.Sprint(e.SentTokens)
+	}
+	return fmt.Sprintf("about %.0f", expect)
 }
 
 // beheaded says that a part of a prompt is gone with the nonce in it: it is not
@@ -71,8 +83,8 @@ func beheaded(e *wire.Exchange, line wire.Baseline, ends int) string {
 	if !clearly && !(exact && lost > 0) {
 		return ""
 	}
-	return fmt.Sprintf("a prompt of %d tokens was answered without the nonce at its %s, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: a part of it was dropped",
-		e.SentTokens, placeNames[e.Asked], ends, used, expect)
+	return fmt.Sprintf("a prompt of %s tokens was answered without the nonce at its %s, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: a part of it was dropped",
+		length(e, expect), placeNames[e.Asked], ends, used, expect)
 }
 
 var placeNames = [3]string{"start", "middle", "end"}
@@ -85,7 +97,7 @@ func counted(e *wire.Exchange, line wire.Baseline) (used int, expect float64, ok
 	if !ok || e.SentTokens == 0 {
 		return 0, 0, false
 	}
-	if expect, ok = line.Expect(e.SentTokens); ok {
+	if expect, ok = line.Expect(e); ok {
 		return used, expect, true
 	}
 	return used, float64(e.SentTokens), e.SentExact && !line.Known()

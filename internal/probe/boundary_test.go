@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -86,6 +87,50 @@ func TestBoundaryWithoutTokenizerEndsWithinATenthOfAPercent(t *testing.T) {
 		found := plan.(probe.Limiter).Found()
 		if slack := target.limit / 400; found.AcceptedMax < target.limit-slack || found.AcceptedMax > target.limit+slack {
 			t.Errorf("found %+v for a limit of %d; missing %q", found, target.limit, plan.Missing())
+		}
+	})
+}
+
+// Where prompts cannot be counted beforehand the limit is found to the token
+// all the same: by sending a prompt that was counted again, with padding.
+func TestBoundaryWithoutTokenizerIsExactBelow32k(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		target := newTarget()
+		target.counts, target.mute = false, rapid.Bool().Draw(t, "mute")
+		target.usage = rapid.SampledFrom([]string{"right", "circles"}).Draw(t, "usage")
+		target.blur = rapid.Float64Range(0, 1).Draw(t, "blur")
+		target.limit = rapid.IntRange(1000, 30_000).Draw(t, "limit")
+		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "refuse_sent", "server_error", "truncate", "drop", "drop_refuse"}).Draw(t, "over")
+		if strings.HasPrefix(target.over, "drop") {
+			target.limit = min(target.limit, 3000) // a turn less is a lot less only there
+		}
+		env := probe.Env{Tenants: 2, MaxAnswer: 192}
+		if rapid.Bool().Draw(t, "window known") {
+			env.Context = rapid.IntRange(target.limit+1, 1<<17).Draw(t, "window")
+		}
+		plan := target.drive(probe.Boundary(), env)
+		found := plan.(probe.Limiter).Found()
+		if want := (probe.Found{AcceptedMax: target.limit, RejectedMin: target.limit + 1}); found != want || plan.Missing() != "" {
+			t.Errorf("found %+v, want %+v; missing %q\n%s", found, want, plan.Missing(), tell(target, plan))
+		}
+	})
+}
+
+// A target that counts padding otherwise leaves an estimate, and says so.
+func TestBoundaryWithoutTokenizerNorPadding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		target := newTarget()
+		target.counts, target.padCost = false, rapid.SampledFrom([]float64{0.3, 0.5, 0.9, 1.1, 2, 3}).Draw(t, "cost")
+		target.limit = rapid.IntRange(1000, 30_000).Draw(t, "limit")
+		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "truncate"}).Draw(t, "over")
+		plan := target.drive(probe.Boundary(), probe.Env{Tenants: 1, MaxAnswer: 192})
+		found := plan.(probe.Limiter).Found()
+		slack := max(64, target.limit/100)
+		if target.over == "truncate" {
+			slack = target.limit / 5 // less than a tenth cut off is not seen, and then the protocol says so
+		}
+		if found.AcceptedMax > target.limit || found.AcceptedMax < target.limit-slack || found.RejectedMin > target.limit+slack || plan.Missing() != "" && target.over != "truncate" {
+			t.Errorf("found %+v for a limit of %d; missing %q\n%s", found, target.limit, plan.Missing(), tell(target, plan))
 		}
 	})
 }

@@ -77,6 +77,16 @@ func (b *bracket) middle() int {
 	return 0
 }
 
+// blur is how far off an estimate may be, tokens: words differ, and that
+// matters the more the fewer there are.
+func (b *bracket) blur() int { return max(64, b.hi/100) }
+
 // narrow reports whether the limit is known as well as it can be: to a step,
-// or to 0.1 % where prompts of exactly the length wanted cannot be made.
-func (b *bracket) narrow() bool { return b.hi-b.lo <= max(b.step(), b.hi/1000) }
+// or to 0.1 % where prompts of exactly the length wanted cannot be made, or as
+// far as estimates reach.
+func (b *bracket) narrow() bool {
+	if !b.exact {
+		return b.hi-b.lo <= b.blur()
+	}
+	return b.hi-b.lo <= max(b.step(), b.hi/1000)
+}

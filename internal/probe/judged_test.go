@@ -51,7 +51,7 @@ func TestNothingIsFoundInAnHonestTarget(t *testing.T) {
 		target := newTarget()
 		target.limit = rapid.SampledFrom([]int{3000, 10633, 16377, 1 << 30}).Draw(t, "limit")
 		target.over = rapid.SampledFrom([]string{"refuse", "refuse_plain", "refuse_other", "refuse_output", "server_error"}).Draw(t, "over")
-		target.usage = rapid.SampledFrom([]string{"right", "factor", "short", "over", "constant", "cached", "none"}).Draw(t, "usage")
+		target.usage = rapid.SampledFrom([]string{"right", "factor", "short", "over", "constant", "cached", "none", "circles"}).Draw(t, "usage")
 		target.mute = rapid.Bool().Draw(t, "mute")
 		target.counts = rapid.Bool().Draw(t, "counts")
 		target.quotes = rapid.Bool().Draw(t, "quotes")

@@ -41,7 +41,12 @@ type Send struct {
 	Turns   []Turn
 	// Tokens is the length that the whole prompt shall have; 0 leaves it as
 	// the turns stand, with Filler parts taken as N words each.
-	Tokens      int
+	Tokens int
+	// Again is the seq of an exchange whose prompt is sent again, with Pad
+	// single characters more and nothing else changed; Turns are those of then.
+	// nil for a prompt of its own.
+	Again       *int
+	Pad         int    // characters that are most likely a token each
 	Limit       int    // the limit that this exchange straddles, tokens; 0 for none
 	Tail        string // name of the eliciting tail
 	Asked       int    // index of the nonce that the tail asks for, -1 for none
@@ -76,6 +81,8 @@ type Env struct {
 type Found struct {
 	AcceptedMax int // longest prompt that was served, tokens
 	RejectedMin int // shortest prompt that was refused for its length, tokens
+	// Estimated says that RejectedMin is not a count.
+	Estimated bool
 }
 
 // Plan is a protocol under way.

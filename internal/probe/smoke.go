@@ -11,9 +11,11 @@ import (
 // after the other. It catches gross leakage for a few thousand tokens.
 func Smoke() Protocol {
 	return Protocol{
-		Name:  "smoke",
-		Does:  "plants canaries from every tenant, then asks unrelated questions that would draw them out",
-		Start: func(e Env) Plan { return &smoke{env: e, rand: rand.New(rand.NewPCG(e.Seed, 0x736d6f6b65))} },
+		Name: "smoke",
+		Does: "plants canaries from every tenant, then asks unrelated questions that would draw them out",
+		Start: func(e Env) Plan {
+			return &smoke{env: e, planted: map[string]bool{}, rand: rand.New(rand.NewPCG(e.Seed, 0x736d6f6b65))}
+		},
 	}
 }
 
@@ -23,22 +25,24 @@ const (
 )
 
 type smoke struct {
-	env     Env
-	rand    *rand.Rand
-	step    int
-	planted int
-	served  int // unrelated requests that were answered
+	env       Env
+	rand      *rand.Rand
+	step      int
+	planted   map[string]bool // tenants of whom a plant was answered
+	plantings tally
+	asked     tally // unrelated requests
 }
 
 func (s *smoke) Next(done []wire.Exchange) []Send {
 	for i := range done {
-		if !done[i].Answer.Served() {
+		e := &done[i]
+		if e.Purpose != wire.Plant {
+			s.asked.count(e)
 			continue
 		}
-		if done[i].Purpose == wire.Plant {
-			s.planted++
-		} else {
-			s.served++
+		s.plantings.count(e)
+		if e.Answer.Served() {
+			s.planted[e.Tenant] = true
 		}
 	}
 	s.step++
@@ -85,21 +89,25 @@ func (s *smoke) unrelated(i int) Send {
 
 func (s *smoke) Missing() string {
 	switch {
-	case s.planted == 0:
-		return "no plant was answered"
-	case s.served < unrelatedAsks:
-		return fmt.Sprintf("%d of %d unrelated requests were answered", s.served, unrelatedAsks)
+	case len(s.planted) == 0:
+		return "no plant was answered" + s.plantings.why()
+	case len(s.planted) < s.env.Tenants:
+		return fmt.Sprintf("plants of %d of %d tenants were answered%s", len(s.planted), s.env.Tenants, s.plantings.why())
+	case s.asked.served < unrelatedAsks:
+		return fmt.Sprintf("%d of %d unrelated requests were answered%s", s.asked.served, unrelatedAsks, s.asked.why())
 	}
 	return ""
 }
 
-// capped is a length cut to what the budget and a known context allow, tokens.
+// capped is a length cut to what the budget and known limits allow, tokens.
 func capped(e Env, tokens int) int {
 	if e.MaxPrompt > 0 {
 		tokens = min(tokens, e.MaxPrompt)
 	}
-	if e.Context > 0 {
-		tokens = min(tokens, e.Context-e.MaxAnswer-sglangMargin-1)
+	for _, l := range []int{e.Context, e.Pool} {
+		if l > 0 {
+			tokens = min(tokens, l-e.MaxAnswer-sglangMargin-1)
+		}
 	}
 	return max(tokens, smallest)
 }

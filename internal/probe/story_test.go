@@ -61,6 +61,8 @@ func runStory(t *testing.T, d *datadriven.TestData) string {
 			target.mute = true
 		case "estimated":
 			target.counts = false
+		case "blur":
+			arg.Scan(t, 0, &target.blur)
 		case "failing":
 			target.failing = map[int]bool{}
 			for _, v := range arg.Vals {
@@ -109,7 +111,12 @@ func tell(target *target, plan probe.Plan) string {
 	}
 	fmt.Fprintf(&b, "%d exchanges, %d tokens\n", len(target.sent), tokens)
 	if l, ok := plan.(probe.Limiter); ok {
-		fmt.Fprintf(&b, "found %+v\n", l.Found())
+		f := l.Found()
+		fmt.Fprintf(&b, "found {AcceptedMax:%d RejectedMin:%d}", f.AcceptedMax, f.RejectedMin)
+		if f.Estimated {
+			b.WriteString(", estimated")
+		}
+		b.WriteString("\n")
 	}
 	if m := plan.Missing(); m != "" {
 		fmt.Fprintf(&b, "missing: %s\n", m)

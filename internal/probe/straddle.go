@@ -58,6 +58,11 @@ type straddle struct {
 	step    int      // of the pair: 0 plants, 1 under, 2 churn, 3 over
 	asked   int
 	lowered bool // this pair's limit was lowered to what a refusal named
+	retried bool // this arm was sent a second time
+	silent  bool // because its answer said nothing of what was read
+	reports bool // the target has reported usage
+	// estimated says that prompts come out a little longer or shorter than wanted.
+	estimated bool
 
 	controls, tests int      // arms that came to an answer or a clean refusal
 	failures        []string // arms that did not
@@ -98,6 +103,8 @@ func (s *straddle) limits() []Limit {
 		switch {
 		case s.env.Context > 0 && l.Tokens > s.env.Context:
 			continue // a pool larger than the window is none
+		case len(keep) > 0 && l.Name == "accepted" && l.Tokens >= keep[len(keep)-1].Tokens:
+			keep = append(keep, l) // more is served than what is known says: both may be limits
 		case len(keep) > 0 && l.Tokens-keep[len(keep)-1].Tokens <= underMargin+s.env.MaxAnswer:
 			// The same limit under two names; the known one is the exact one.
 			if keep[len(keep)-1].Name == "accepted" {
@@ -172,7 +179,7 @@ func (s *straddle) Next(done []wire.Exchange) []Send {
 		case 3:
 			return []Send{s.arm(wire.Over, p)}
 		default:
-			s.at, s.step, s.lowered = s.at+1, 0, false
+			s.at, s.step, s.lowered, s.retried = s.at+1, 0, false, false
 		}
 	}
 	return nil
@@ -185,13 +192,35 @@ func (s *straddle) arm(purpose wire.Purpose, p pair) Send {
 	if purpose == wire.Over {
 		tokens, tenant = p.over, 1
 	}
+	if s.estimated {
+		tokens = s.surely(purpose, tokens)
+	}
 	label := fmt.Sprintf("%s%+d", p.limit.Name, tokens-p.limit.Tokens)
 	q := questionNo(s.at + int(s.env.Seed%9))
 	out := send(purpose, label, (s.at+tenant)%s.env.Tenants, tokens, s.env.MaxAnswer, q)
 	out.Limit = p.limit.Tokens
-	out.Stream = s.at%2 == 1
+	out.Stream = s.at%2 == 1 && !s.retried // a stream says less of how it ended
+	if s.retried && s.silent {
+		out.MaxTokens = fewWords
+	}
 	return out
 }
+
+// surely moves an estimated length away from the limit: one is off by a percent
+// or so, and by several as long as only short prompts were seen.
+func (s *straddle) surely(purpose wire.Purpose, tokens int) int {
+	if purpose == wire.Under {
+		return max(smallest, tokens-tokens/16)
+	}
+	tokens = surelyOver(tokens)
+	if s.env.MaxPrompt > 0 {
+		tokens = min(tokens, s.env.MaxPrompt)
+	}
+	return tokens
+}
+
+// surelyOver is an estimated length that is over so many tokens.
+func surelyOver(tokens int) int { return tokens + 32 + tokens/100 }
 
 // short are prompts of all tenants that move pages about: cheap, and full of
 // canary and turns as the long ones are.
@@ -207,19 +236,53 @@ func (s *straddle) short(purpose wire.Purpose, from int) []Send {
 }
 
 func (s *straddle) observe(e *wire.Exchange) {
+	s.estimated = s.estimated || !e.SentExact
+	_, counted := e.Used()
+	s.reports = s.reports || counted && e.Answer.Served()
 	if e.Purpose != wire.Under && e.Purpose != wire.Over {
 		return
 	}
 	a := e.Answer
+	s.silent = a.Served() && s.reports && !counted && !(e.Asked >= 0 && e.Echoes(e.Asked))
 	switch {
+	case s.silent && !s.retried:
+		s.again()
+		return
 	case e.Purpose == wire.Under && a.Served():
 		s.controls++
 	case e.Purpose == wire.Under && a.Refusal.TooLong():
 		s.lower(e)
-	case e.Purpose == wire.Over && (a.Served() || a.Refusal.TooLong()):
+		return
+	case e.Purpose == wire.Over && (a.Served() || a.Refusal.TooLong() || s.dirty(a)):
 		s.tests++
+		if e.Limit == s.env.Context && e.SentExact && e.SentTokens > e.Limit && a.Served() && e.Echoes(e.Asked) {
+			s.fail(fmt.Sprintf("%d tokens were served whole although the context window is said to be %d: say the right one", e.SentTokens, e.Limit))
+		}
+	case !s.retried:
+		s.again()
+		return
 	default:
-		s.failures = append(s.failures, e.Label)
+		s.fail(fmt.Sprintf("no answer that can be judged for %s (%s)", e.Label, outcome(e)))
+	}
+	s.retried = false
+}
+
+// again has the arm under way sent once more.
+func (s *straddle) again() {
+	s.retried = true
+	s.step--
+}
+
+// dirty reports whether a server error is how the target refuses prompts over
+// its limit, as boundary has seen.
+func (s *straddle) dirty(a *wire.Answer) bool {
+	return a.Refusal != nil && a.Refusal.Kind == wire.RefusedServer && s.pairs[s.at].limit.Name == "accepted"
+}
+
+// fail notes what went wrong, once.
+func (s *straddle) fail(why string) {
+	if !slices.Contains(s.failures, why) {
+		s.failures = append(s.failures, why)
 	}
 }
 
@@ -232,7 +295,7 @@ func (s *straddle) lower(e *wire.Exchange) {
 		named -= e.MaxTokens
 	}
 	if s.lowered || named < smallest+underMargin || named >= p.limit.Tokens {
-		s.failures = append(s.failures, e.Label+" (the control arm was refused)")
+		s.fail(fmt.Sprintf("%d tokens, meant to be under the limit, were refused (%s): the target serves less than it says; run boundary first", e.SentTokens, outcome(e)))
 		s.step = pairSteps
 		return
 	}
@@ -248,7 +311,7 @@ func (s *straddle) Missing() string {
 	case len(s.pairs) == 0:
 		return "no limit is known to straddle: say the context window or the pool, or run boundary first"
 	case len(s.failures) > 0:
-		return fmt.Sprintf("no answer that can be judged for %s", strings.Join(s.failures, ", "))
+		return strings.Join(s.failures, "; ")
 	case s.controls < len(s.pairs) || s.tests < len(s.pairs):
 		return fmt.Sprintf("%d of %d pairs were made", min(s.controls, s.tests), len(s.pairs))
 	}

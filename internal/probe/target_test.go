@@ -14,13 +14,17 @@ import (
 // does with longer ones whatever over says. One byte is one token.
 type target struct {
 	limit   int    // longest prompt that is read whole, tokens
-	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, placeholder, silent, foreign, broken
-	usage   string // right, none, factor, short, over, constant
+	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, drop, drop_refuse, placeholder, silent, foreign, broken
+	usage   string // right, none, factor, short, over, constant, circles
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
 	quotes  bool   // answers hold some of their own prompt
 	leaks   bool   // what is answered unread holds some of the prompt before
 	failing map[int]bool
+	blur    float64     // how far off estimates are, percent to either side; 0 for 0.05
+	padCost float64     // tokens that a character of padding makes; 0 for 1
+	padded  bool        // padding has been seen to count
+	real    map[int]int // length of the prompts, by seq
 
 	coder *canary.Coder
 	seq   int
@@ -63,17 +67,42 @@ func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	if s.Tokens == 0 {
 		e.SentTokens = len(text)
 	}
-	e.SentBytes = int64(e.SentTokens)
+	e.SentBytes, e.Messages = int64(e.SentTokens), len(s.Turns)
 	real := e.SentTokens
-	if !t.counts { // an estimate is off by up to 0.05 %
-		real += int(float64(real) * (t.noise.Float64() - 0.5) / 1000)
+	if !t.counts { // an estimate is off by up to 0.05 %, or by what blur says
+		real += int(float64(real) * (t.noise.Float64() - 0.5) / 1000 * max(1, 20*t.blur))
 	}
+	if s.Again != nil {
+		real = t.repeat(&e, s)
+	}
+	if t.real == nil {
+		t.real = map[int]int{}
+	}
+	t.real[e.Seq] = real
 	t.seq++
 	e.Answer = t.answer(&e, real)
+	if s.Again != nil && e.Answer.Served() && e.Answer.Usage != nil && s.Pad >= 32 && e.Answer.Usage.Prompt == e.SentTokens {
+		t.padded = true
+	}
 	e.Answer.Start = t.clock
 	t.clock = t.clock.Add(time.Second)
 	e.Answer.End = t.clock
 	return e
+}
+
+// repeat makes an exchange of an earlier one and says how long it really is.
+func (t *target) repeat(e *wire.Exchange, s probe.Send) int {
+	base := &t.sent[*s.Again]
+	if base.Tenant != e.Tenant || base.Again != nil || s.Pad <= 0 {
+		panic("a prompt cannot be sent again like that")
+	}
+	used, _ := base.Used()
+	e.ID, e.Nonces, e.Token, e.Again, e.Pad = base.ID, base.Nonces, base.Token, s.Again, s.Pad
+	e.SentTokens, e.SentExact, e.SentBytes = used+s.Pad, t.padded, base.SentBytes+2*int64(s.Pad)
+	if t.padCost == 0 {
+		return t.real[base.Seq] + s.Pad
+	}
+	return t.real[base.Seq] + int(float64(s.Pad)*t.padCost)
 }
 
 // render writes a prompt out without its filler and fills in what it carries.
@@ -122,6 +151,21 @@ func (t *target) answer(e *wire.Exchange, real int) *wire.Answer {
 		return &wire.Answer{Status: 500, Refusal: &wire.Refusal{Kind: wire.RefusedServer, Status: 500}}
 	case "truncate":
 		return t.serve(e, t.limit, false)
+	case "drop": // the oldest turns, as many as have to go
+		read := real
+		for n := 170; read > t.limit; n = 40 + 170 - n {
+			read -= n
+		}
+		return t.serve(e, read, false)
+	case "drop_refuse": // the same, but not of the last turn, which may still be too long
+		read := real
+		for n := 170; read > t.limit && read > real/2; n = 40 + 170 - n {
+			read -= n
+		}
+		if read > t.limit || e.Pad > 0 && real > t.limit {
+			return refuse(wire.Refusal{Kind: wire.RefusedContext, Limit: t.limit + 1, Sent: min(real, read+e.Pad)})
+		}
+		return t.serve(e, read, false)
 	case "placeholder":
 		a := t.serve(e, 1, false)
 		a.Pieces[0].Text = "whatever stood there"
@@ -165,6 +209,10 @@ func (t *target) serve(e *wire.Exchange, read int, whole bool) *wire.Answer {
 	case "cached":
 		a.Usage = &wire.Usage{Prompt: read - read/2, Cached: read / 2}
 	case "none":
+	case "circles": // every other answer breaks off after so many words that nothing is reported
+		if a.Usage = (&wire.Usage{Prompt: read}); e.MaxTokens > 30 && e.Seq%2 == 1 {
+			a.Usage, a.Finish = &wire.Usage{}, ""
+		}
 	default:
 		panic("no such usage: " + t.usage)
 	}

@@ -24,32 +24,49 @@ const (
 	tenantRounds = 3
 	// perTenant prompts of each tenant are under way at once.
 	perTenant = 3
+	// catchUps is how often what was not served is made up for, by short prompts
+	// and fewer at a time: together the long ones may be too much for the target.
+	catchUps = 2
 	// longest prompt of this protocol, tokens: length is the business of straddle.
 	tenantLongest = 32768
 )
 
 type tenants struct {
-	env          Env
-	rand         *rand.Rand
-	round        int
-	sent, served int
+	env   Env
+	rand  *rand.Rand
+	round int
+	sent  int
+	came  tally
 }
 
 func (t *tenants) Next(done []wire.Exchange) []Send {
 	for i := range done {
-		if done[i].Answer.Served() {
-			t.served++
-		}
-	}
-	if t.round == tenantRounds {
-		return nil
+		t.came.count(&done[i])
 	}
 	t.round++
+	if t.round > tenantRounds {
+		return t.catchUp()
+	}
 	var batch []Send
 	for i := range perTenant {
 		for tenant := range t.env.Tenants {
 			batch = append(batch, t.prompt(tenant, i))
 		}
+	}
+	return batch
+}
+
+// want is how many prompts have to be served, as many of each tenant.
+func (t *tenants) want() int { return tenantRounds * perTenant * t.env.Tenants }
+
+// catchUp makes up for prompts that were not served.
+func (t *tenants) catchUp() []Send {
+	if t.round > tenantRounds+catchUps {
+		return nil
+	}
+	var batch []Send
+	for i := range t.want() - t.came.served {
+		batch = append(batch, t.prompt(i%t.env.Tenants, 0))
 	}
 	return batch
 }
@@ -83,10 +100,9 @@ func (t *tenants) fits(tokens int) int {
 }
 
 func (t *tenants) Missing() string {
-	want := tenantRounds * perTenant * t.env.Tenants
 	switch {
-	case t.served < want:
-		return fmt.Sprintf("%d of %d prompts were answered", t.served, want)
+	case t.came.served < t.want():
+		return fmt.Sprintf("%d of %d prompts were answered%s", t.came.served, t.want(), t.came.why())
 	case t.env.Tenants < 2:
 		return "only one tenant was given: whether keys are kept apart was not tested"
 	}

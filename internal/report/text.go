@@ -4,6 +4,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
@@ -79,19 +80,28 @@ func Bound(b *campaign.Bound) string {
 	if b.Sensitivity == 0 {
 		return "nothing is bounded: the power of this protocol is not measured yet"
 	}
-	return fmt.Sprintf("with %.0f %% confidence fewer than %s of prompts over the limit leak (%s, power %.2f)",
+	return fmt.Sprintf("with %.0f %% confidence fewer than %s of such prompts leak (%s, power %.2f)",
 		100*b.Confidence, percent(b.RateUpper), plural(b.N, "test"), b.Sensitivity)
 }
 
 func limits(b *strings.Builder, l campaign.Limits) {
 	switch {
 	case l.AcceptedMax == 0 && l.RejectedMin == 0:
-		b.WriteString("limits:  none was looked for\n")
+		b.WriteString("limits:  none was found\n")
+		return
 	case l.RejectedMin == 0:
-		fmt.Fprintf(b, "limits:  served %s tokens, refused none\n", thousands(l.AcceptedMax))
-	default:
-		fmt.Fprintf(b, "limits:  served %s tokens, refused %s (%s)\n", thousands(l.AcceptedMax), thousands(l.RejectedMin), printable(l.Rejection))
+		fmt.Fprintf(b, "limits:  served up to %s tokens, refused none\n", thousands(l.AcceptedMax))
+		return
 	}
+	how, about := l.Rejection, ""
+	if how == "" {
+		how = "not served whole"
+	}
+	if l.Estimated {
+		about = "about "
+	}
+	paragraph(b, "", fmt.Sprintf("limits: served whole up to %s tokens; from %s%s on: %s",
+		thousands(l.AcceptedMax), about, thousands(l.RejectedMin), how))
 }
 
 func controls(b *strings.Builder, c campaign.Controls) {
@@ -109,12 +119,24 @@ func closing(b *strings.Builder, r *campaign.Result) {
 	case campaign.Leak:
 		paragraph(b, "", "Text planted in one exchange came out in another. Stop sending what must not be seen, keep the run directory, and report it to whoever runs the target before anybody else.")
 	case campaign.Violation:
+		if onlyTruncation(r.Findings) {
+			paragraph(b, "", "No foreign text was seen, but long prompts are answered from a part of them, and nothing says so. Keep prompts within the limit above. On your own engine raise the context, or let it refuse what is too long; then run this again.")
+			return
+		}
 		paragraph(b, "", "No foreign text was seen, but the target did not refuse where it had to. On your own engine make the pool at least as large as the context, or lower the context; then run this again.")
 	case campaign.Clean:
-		paragraph(b, "", "Nothing was found in this sample. That is a bound, not a proof: see what it covers above.")
+		paragraph(b, "", "Nothing was found in this sample. That is no proof: what it bounds, if anything, stands at each protocol above.")
 	default:
+		if r.Reason == "interrupted" {
+			paragraph(b, "", "Interrupted: what came back until then is kept and judged, and proves nothing either way.")
+			return
+		}
 		paragraph(b, "", "Nothing is proven either way, because the run did not reach its coverage. Mend what is named above and run it again.")
 	}
+}
+
+func onlyTruncation(findings []oracle.Finding) bool {
+	return !slices.ContainsFunc(findings, func(f oracle.Finding) bool { return f.Kind != oracle.Truncation })
 }
 
 // Paragraph writes text wrapped at 80 columns, each line behind the indent.

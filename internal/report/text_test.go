@@ -41,8 +41,8 @@ func TestTextSaysTheVerdictFirst(t *testing.T) {
 		t.Errorf("it begins with %q", strings.SplitN(text, "\n", 2)[0])
 	}
 	for _, want := range []string{
-		"LEAK: straddle, exchange 7, tenant beta", "harbour lemon ...", "served 10,633 tokens, refused 10,634 (HTTP 400, pool)",
-		"nothing is bounded", "fewer than 78 % of prompts", "power 0.99", "the budget of 100 tokens is used up", "none came back",
+		"LEAK: straddle, exchange 7, tenant beta", "harbour lemon ...", "limits: served whole up to 10,633 tokens; from 10,634 on: HTTP 400, pool",
+		"nothing is bounded", "fewer than 78 % of such prompts", "power 0.99", "the budget of 100 tokens is used up", "none came back",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
@@ -52,6 +52,27 @@ func TestTextSaysTheVerdictFirst(t *testing.T) {
 		if len(line) > columns {
 			t.Errorf("%d columns: %q", len(line), line)
 		}
+	}
+}
+
+// A prompt cut short is no matter of the pool.
+func TestTextTellsTruncationFromFailingOpen(t *testing.T) {
+	r := leakResult()
+	r.Verdict, r.Findings[0].Kind, r.Findings[0].Evidence = campaign.Violation, oracle.Truncation, oracle.Evidence{}
+	r.Limits = campaign.Limits{AcceptedMax: 2047, RejectedMin: 2060, Rejection: "answered with HTTP 200 in place of a refusal", Estimated: true}
+	say := func() string {
+		var b bytes.Buffer
+		if err := Text(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	if s := say(); !strings.Contains(s, "answered from a part of them") || strings.Contains(s, "the pool at least") || !strings.Contains(s, "about 2,060") {
+		t.Errorf("the text is\n%s", s)
+	}
+	r.Findings[0].Kind = oracle.FailOpen
+	if s := say(); strings.Contains(s, "answered from a part of them") || !strings.Contains(s, "the pool at least") {
+		t.Errorf("the text is\n%s", s)
 	}
 }
 

@@ -46,6 +46,9 @@ func (e *Exchange) Used() (tokens int, ok bool) {
 		return 0, false
 	}
 	u := e.Answer.Usage
+	if e.Again != nil && u.Prompt+u.Cached == e.SentTokens {
+		return e.SentTokens, true
+	}
 	if both := u.Prompt + u.Cached; 10*u.Prompt < 9*e.SentTokens && 10*both >= 9*e.SentTokens {
 		return both, true
 	}
@@ -67,6 +70,13 @@ type Baseline struct {
 	slope          float64 // tokens reported per token sent; 0 if not known
 	offset         int     // tokens reported more than counted, if exact
 	exact          bool    // it was the same for every prompt of the line
+	// text is the line over bytes and messages, for prompts that could not be
+	// counted beforehand: what their length was taken to be is itself learned
+	// from what was reported.
+	text law
+	// longish is how many of its prompts were long enough to show that what is
+	// reported grows with what is sent.
+	longish int
 }
 
 // NewBaseline draws the line from the shortest served prompt to the third
@@ -78,9 +88,16 @@ func NewBaseline(all []Exchange) Baseline {
 		exact      bool // counted on both sides, and nothing came from a cache
 	}
 	var points []point
+	var texts []observation
 	for i := range all {
-		if used, ok := all[i].Used(); ok && all[i].Answer.Served() && all[i].SentTokens > 0 && !all[i].Collapsed() {
-			points = append(points, point{all[i].SentTokens, used, all[i].exact()})
+		e := &all[i]
+		used, ok := e.Used()
+		if !ok || !e.Answer.Served() || e.SentTokens <= 0 || e.Collapsed() {
+			continue
+		}
+		points = append(points, point{e.SentTokens, used, e.exact()})
+		if o := (observation{e.SentBytes, e.Messages, used}); e.ownText() && o.possible() {
+			texts = append(texts, o)
 		}
 	}
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.sent, b.sent) })
@@ -91,6 +108,7 @@ func NewBaseline(all []Exchange) Baseline {
 	}
 	a := points[0]
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
+	line.text, line.longish = textLaw(texts)
 	line.offset, line.exact = a.used-a.sent, a.exact && len(points) > 1
 	for i, b := range points[1:min(3, len(points))] {
 		line.exact = line.exact && b.exact && b.used-b.sent == line.offset
@@ -102,24 +120,74 @@ func NewBaseline(all []Exchange) Baseline {
 	return line
 }
 
-// Expect is how many tokens the target would report for a prompt of that many
-// sent, if it read it whole. ok is false where the short prompts say nothing:
-// there are none, or what is reported does not grow with what is sent.
-func (b Baseline) Expect(sent int) (used float64, ok bool) {
-	if b.slope < 0.2 {
-		return 0, false
+// textLaw learns from the shortest prompts upwards, leaving out those that lack
+// tokens: a target that shortens prompts does so from some length on.
+func textLaw(texts []observation) (l law, longish int) {
+	slices.SortStableFunc(texts, func(a, b observation) int { return cmp.Compare(a.bytes, b.bytes) })
+	l.hidden = true
+	for _, o := range texts {
+		if _, short := l.shortBy(o); short || l.n >= settled && float64(o.tokens) < 0.95*l.expect(o.bytes, o.messages) {
+			continue // also what is too long to be judged teaches nothing if it lacks much
+		}
+		l.add(o)
+		if o.bytes >= longishBytes {
+			longish++
+		}
 	}
-	return b.atUsed + b.slope*(float64(sent)-b.atSent), true
+	return l, longish
 }
 
-// Lost is how many tokens of a prompt the target did not count, where it has
-// counted the short prompts to the token; ok is false where it has not.
+// longishBytes is the size from which an observation that is possible at all
+// has 16 tokens or more, bytes.
+const longishBytes = 256
+
+// learned reports whether the text of prompts says what will be reported. It
+// does not where the same is reported whatever is sent.
+func (b Baseline) learned() bool {
+	return b.longish >= 2 && b.text.fit()[1] > leastPerByte
+}
+
+// ownText reports whether a prompt was estimated by its text.
+func (e *Exchange) ownText() bool {
+	return !e.SentExact && e.Again == nil && e.Messages > 0 && e.SentBytes > 0
+}
+
+// Expect is how many tokens the target would report for a prompt if it read it
+// whole. ok is false where the short prompts say nothing: there are none, or
+// what is reported does not grow with what is sent.
+func (b Baseline) Expect(e *Exchange) (used float64, ok bool) {
+	learned := b.learned()
+	switch {
+	case e.ownText() && learned:
+		return b.text.expect(e.SentBytes, e.Messages), true
+	case b.slope < 0.2 && !learned:
+		return 0, false
+	case e.Again != nil: // what was reported of the prompt that it repeats, and the padding
+		return float64(e.SentTokens), true
+	}
+	return b.atUsed + b.slope*(float64(e.SentTokens)-b.atSent), b.slope >= 0.2
+}
+
+// Lost is how many tokens of a prompt the target did not count. ok is false
+// where that cannot be told from an error of counting: neither was the prompt
+// counted to the token and the short prompts, too, nor does it lack more than
+// its text can vary by.
 func (b Baseline) Lost(e *Exchange) (tokens int, ok bool) {
 	used, reported := e.Used()
-	if !b.exact || !reported || !e.exact() {
+	switch {
+	case !reported:
 		return 0, false
+	case e.Again != nil:
+		// Less than of the prompt without its padding needs no padding that counts.
+		return max(0, e.SentTokens-used), e.SentExact || used < e.SentTokens-e.Pad
+	case b.exact && e.exact():
+		return max(0, e.SentTokens+b.offset-used), true
+	case e.ownText() && b.learned():
+		if lacks, sure := b.text.shortBy(observation{e.SentBytes, e.Messages, used}); sure {
+			return int(lacks), true
+		}
 	}
-	return max(0, e.SentTokens+b.offset-used), true
+	return 0, false
 }
 
 // exact reports whether what was sent and what was read are both counts.

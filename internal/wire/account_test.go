@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -95,7 +96,7 @@ func TestBaselineFollowsAnyLine(t *testing.T) {
 			all = append(all, counted(sent, report(sent), 0))
 		}
 		all = append(all, counted(10641, 1, 0)) // a collapse teaches nothing
-		got, ok := NewBaseline(all).Expect(100_000)
+		got, ok := NewBaseline(all).Expect(&Exchange{SentTokens: 100_000})
 		if want := float64(report(100_000)); !ok || got < want*0.98-10 || got > want*1.02+10 {
 			t.Fatalf("expects %.0f %v, want %.0f", got, ok, want)
 		}
@@ -105,16 +106,16 @@ func TestBaselineFollowsAnyLine(t *testing.T) {
 func TestBaselineKnowsWhenCountsMeanNothing(t *testing.T) {
 	constant := []Exchange{counted(192, 10, 0), counted(400, 10, 0), counted(640, 10, 0)}
 	line := NewBaseline(constant)
-	if used, ok := line.Expect(10_000); ok || !line.Known() {
+	if used, ok := line.Expect(&Exchange{SentTokens: 10_000}); ok || !line.Known() {
 		t.Errorf("expects %.0f of a target that always counts 10", used)
 	}
 	none := NewBaseline([]Exchange{{SentTokens: 100, Answer: &Answer{Status: 200}}, {}})
-	if _, ok := none.Expect(100); ok || none.Known() {
+	if _, ok := none.Expect(&Exchange{SentTokens: 100}); ok || none.Known() {
 		t.Error("knows a line without a count")
 	}
 	// The second shortest prompt was shortened already: the steeper line holds.
 	shortened := NewBaseline([]Exchange{counted(192, 192, 0), counted(640, 640, 0), counted(2048, 1024, 0)})
-	if used, ok := shortened.Expect(4096); !ok || used < 4000 {
+	if used, ok := shortened.Expect(&Exchange{SentTokens: 4096}); !ok || used < 4000 {
 		t.Errorf("expects %.0f of 4096 tokens", used)
 	}
 }
@@ -151,6 +152,68 @@ func TestLostNeedsCountsOnBothSides(t *testing.T) {
 	} {
 		if lost, ok := NewBaseline(line).Lost(&long); ok {
 			t.Errorf("%s: %d tokens lost", name, lost)
+		}
+	}
+}
+
+// estimated is a served exchange whose length could not be counted beforehand.
+func estimated(o observation) Exchange {
+	e := counted(int(o.bytes/4), o.tokens, 0)
+	e.SentBytes, e.Messages = o.bytes, o.messages
+	return e
+}
+
+// What prompts were estimated to have, each with what was known at its time,
+// makes no line; their bytes and messages do.
+func TestBaselineOfEstimatedPrompts(t *testing.T) {
+	var all []Exchange
+	for i, bytes := range []int64{737, 548, 723, 1039, 1570, 3383, 3500} {
+		o := observation{bytes, int(bytes/160) + 1, int(bytes)/2 + 9*(int(bytes/160)+1)}
+		e := estimated(o)
+		if i > 0 {
+			e.SentTokens = o.tokens - 5 // after the first it was known better
+		}
+		all = append(all, e)
+	}
+	long := estimated(observation{3600, 23, 2007 - 170})
+	if expect, ok := NewBaseline(all).Expect(&long); !ok || math.Abs(expect-2007) > 20 {
+		t.Errorf("expects %.0f %v, want 2007", expect, ok)
+	}
+	if lost, ok := NewBaseline(append(all, long)).Lost(&long); !ok || lost < 150 || lost > 190 {
+		t.Errorf("lost %d %v, want 170", lost, ok)
+	}
+	var constant []Exchange
+	for _, bytes := range []int64{82, 80, 300, 600, 1200, 2400, 80, 81, 82} {
+		constant = append(constant, estimated(observation{bytes, 1, 10}))
+	}
+	if _, ok := NewBaseline(constant).Expect(&long); ok {
+		t.Error("expects something of a target that always counts 10")
+	}
+	if lost, ok := NewBaseline(constant).Lost(&constant[5]); ok {
+		t.Errorf("%d tokens lost where counts mean nothing", lost)
+	}
+}
+
+// A prompt that was sent again has as many tokens as then, and its padding.
+func TestLostOfAPromptSentAgain(t *testing.T) {
+	seq := 3
+	for _, c := range []struct {
+		name         string
+		exact        bool
+		prompt, read int // and from a cache
+		lost         int
+		ok           bool
+	}{
+		{"whole, padding not seen before", false, 1008, 0, 0, false},
+		{"less than without padding", false, 990, 0, 18, true},
+		{"less, padding seen before", true, 1004, 0, 4, true},
+		{"whole, from a cache that is counted in", true, 1008, 1000, 0, true},
+		{"whole, from a cache that is counted apart", true, 8, 1000, 0, true},
+	} {
+		e := counted(1008, c.prompt, c.read)
+		e.Again, e.Pad, e.SentExact = &seq, 8, c.exact
+		if lost, ok := NewBaseline([]Exchange{counted(1000, 1000, 0)}).Lost(&e); lost != c.lost || ok != c.ok {
+			t.Errorf("%s: lost %d %v", c.name, lost, ok)
 		}
 	}
 }

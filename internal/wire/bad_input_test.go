@@ -495,3 +495,36 @@ func TestOpenAfterDone(t *testing.T) {
 		t.Errorf("failure %+v", a.Failure)
 	}
 }
+
+// A target that switches protocols leaves a bare connection, which would be
+// waited on for ever.
+func TestSwitchingProtocolsIsNoAnswer(t *testing.T) {
+	hijack := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+	}
+	s := httptest.NewServer(http.HandlerFunc(hijack))
+	defer s.Close()
+	c, err := NewClient(Options{BaseURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	a := c.Do(ctx, prompt("hi"))
+	if a.Failure == nil || a.Failure.Kind != FailedNotAPI {
+		t.Errorf("failure %+v", a.Failure)
+	}
+	if _, ok, _ := c.CountTokens(ctx, "", "m", prompt("hi").Messages); ok {
+		t.Error("it counts tokens")
+	}
+	if ctx.Err() != nil {
+		t.Error("it was waited for")
+	}
+}

@@ -123,7 +123,13 @@ func (c *Client) send(ctx context.Context, method, url, key string, segs []segme
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	c.dialect.auth(req.Header, key)
-	return c.http.Do(req)
+	resp, err := c.http.Do(req)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		// Such a body is the bare connection, which no context ends: hang up.
+		resp.Body.Close()
+		resp.Body = http.NoBody
+	}
+	return resp, err
 }
 
 // head takes status and headers.

@@ -153,6 +153,27 @@ func TestEstimateIgnoresWindow(t *testing.T) {
 	}
 }
 
+// Nor do prompts of many messages count that are cut to about the same length,
+// although a message may have many tokens.
+func TestEstimateIgnoresDroppedMessages(t *testing.T) {
+	var e Estimator
+	whole := func(bytes int64) observation {
+		messages := int(bytes / 400)
+		return observation{bytes, messages, int(bytes)*23/100 + 5*messages}
+	}
+	for _, bytes := range []int64{800, 1400, 2000, 2700, 4300, 6400, 8600} {
+		o := whole(bytes)
+		e.Observe(o.bytes, o.messages, o.tokens)
+	}
+	for i, bytes := range []int64{34400, 21500, 15000, 11800, 10200, 9400} {
+		e.Observe(bytes, int(bytes/400), 1958+i*13)
+	}
+	want := whole(9000)
+	if got := e.Estimate(9000, want.messages); math.Abs(got-float64(want.tokens)) > 30 {
+		t.Errorf("estimate %.0f, want %d", got, want.tokens)
+	}
+}
+
 // A wrong start is overcome: text of another kind, or a first report that was
 // cut in half.
 func TestEstimateStartsAnew(t *testing.T) {

@@ -28,7 +28,16 @@ type Exchange struct {
 	SentTokens int   `json:"sent_tokens"`     // length of the prompt as counted or estimated
 	SentExact  bool  `json:"sent_exact"`      // SentTokens was counted by the target's own tokenizer
 	SentBytes  int64 `json:"sent_bytes"`
+	Messages   int   `json:"messages,omitempty"` // turns of the prompt; 0 if not on record
 	MaxTokens  int   `json:"max_tokens"`
+	Stream     bool  `json:"stream,omitempty"` // the answer was asked for as a stream
+
+	// Again is the seq of an exchange whose prompt this one repeats, word for
+	// word and with its canary and nonces, lengthened by Pad single characters:
+	// so its length is known to the token where only usage counts. nil for a
+	// prompt of its own.
+	Again *int `json:"again,omitempty"`
+	Pad   int  `json:"pad,omitempty"`
 
 	// Nonces stand in the prompt at its start, middle and end; an entry is
 	// empty where the prompt has none. Asked is the index of the one that the
