@@ -193,29 +193,37 @@ func (c verifyModelCmd) setups() ([]explore.Setup, error) {
 }
 
 func (c verifyModelCmd) switches() (handoff.Switches, error) {
-	var sw handoff.Switches
-	for _, spec := range c.Fault {
-		apply, err := lab.ParseFault(spec)
-		if err != nil {
-			return sw, exitError{exitUsage, err}
-		}
-		apply(&sw)
+	on, err := handoffSettings(c.Fault, c.Defence)
+	if err != nil {
+		return on, err
 	}
-	var off handoff.Switches
-	for _, d := range []struct {
-		specs []string
-		to    *handoff.Switches
-	}{{c.Defence, &sw}, {c.Without, &off}} {
-		for _, spec := range d.specs {
-			apply, err := lab.ParseDefence(spec)
+	off, err := handoffSettings(nil, c.Without)
+	on.Without = off.Defences
+	return on, err
+}
+
+// handoffSettings reads names of faults and defences, which must be the handoff's.
+func handoffSettings(faults, defences []string) (handoff.Switches, error) {
+	var all handoff.Switches
+	for _, kind := range []string{"fault", "defence"} {
+		parse, specs := lab.ParseFault, faults
+		if kind == "defence" {
+			parse, specs = lab.ParseDefence, defences
+		}
+		for _, spec := range specs {
+			apply, err := parse(spec)
 			if err != nil {
-				return sw, exitError{exitUsage, err}
+				return all, exitError{exitUsage, err}
 			}
-			apply(d.to)
+			on := lab.Settings{Handoff: all}
+			apply(&on)
+			all = on.Handoff
+			if on != (lab.Settings{Handoff: all}) {
+				return all, usageErrorf("%s %s is not the handoff's: the model does not have it", kind, spec)
+			}
 		}
 	}
-	sw.Without = off.Defences
-	return sw, nil
+	return all, nil
 }
 
 func (c verifyModelCmd) invariants() ([]explore.Invariant, error) {

@@ -66,25 +66,35 @@ func (c Config) setup() (node.Setup, error) {
 	if err := h.Validate(); err != nil {
 		return node.Setup{}, err
 	}
-	for _, spec := range c.Faults {
-		apply, err := ParseFault(spec)
-		if err != nil {
-			return node.Setup{}, err
-		}
-		apply(&h.Switches)
+	on, err := c.settings()
+	if err != nil {
+		return node.Setup{}, err
 	}
-	for _, spec := range c.Defences {
-		apply, err := ParseDefence(spec)
-		if err != nil {
-			return node.Setup{}, err
-		}
-		apply(&h.Switches)
-	}
+	h.Switches = on.Handoff
 	workers := c.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+}
+
+// settings reads the names of faults and defences.
+func (c Config) settings() (on Settings, err error) {
+	for _, spec := range c.Faults {
+		apply, err := ParseFault(spec)
+		if err != nil {
+			return on, err
+		}
+		apply(&on)
+	}
+	for _, spec := range c.Defences {
+		apply, err := ParseDefence(spec)
+		if err != nil {
+			return on, err
+		}
+		apply(&on)
+	}
+	return on, nil
 }
 
 // begin reads a configuration and opens the trace.

@@ -13,11 +13,11 @@ var checksum = Switch{
 		"https://github.com/sgl-project/sglang/pull/39500",
 		"https://github.com/sgl-project/sglang/pull/39729",
 	},
-	apply: func(mode string, s *handoff.Switches) {
+	apply: func(mode string, s *Settings) {
 		if mode == "sender" {
-			s.Defences |= handoff.ChecksumSender
+			s.Handoff.Defences |= handoff.ChecksumSender
 		} else {
-			s.Defences |= handoff.ChecksumReceiver
+			s.Handoff.Defences |= handoff.ChecksumReceiver
 		}
 	},
 }
@@ -29,11 +29,11 @@ var checksumAbsent = Switch{
 	Does: "the checksum is left out for a prompt that prefill has refused, and decode refuses what comes without one, " +
 		"or compares nothing then; implies checksum",
 	Reports: []string{"https://github.com/sgl-project/sglang/pull/39500"},
-	apply: func(mode string, s *handoff.Switches) {
+	apply: func(mode string, s *Settings) {
 		if mode == "skip" {
-			s.Defences |= handoff.AbsentSkipped
+			s.Handoff.Defences |= handoff.AbsentSkipped
 		} else {
-			s.Defences |= handoff.AbsentRefused
+			s.Handoff.Defences |= handoff.AbsentRefused
 		}
 	},
 }

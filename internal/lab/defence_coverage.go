@@ -8,5 +8,5 @@ var coverage = Switch{
 	Name:    "coverage",
 	Does:    "decode compares how much was sent with how much it has reserved before it answers",
 	Reports: []string{"https://github.com/sgl-project/sglang/pull/38704"},
-	apply:   func(_ string, s *handoff.Switches) { s.Defences |= handoff.Coverage },
+	apply:   func(_ string, s *Settings) { s.Handoff.Defences |= handoff.Coverage },
 }

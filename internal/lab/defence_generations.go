@@ -12,5 +12,5 @@ var generations = Switch{
 		"https://github.com/kvcache-ai/Mooncake/issues/850",
 		"https://github.com/sgl-project/sglang/pull/32564",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Defences |= handoff.Generations },
+	apply: func(_ string, s *Settings) { s.Handoff.Defences |= handoff.Generations },
 }

@@ -12,5 +12,5 @@ var quiesce = Switch{
 		"https://github.com/sgl-project/sglang/pull/38961",
 		"https://github.com/vllm-project/vllm/pull/32255",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Defences |= handoff.QuiesceFirst },
+	apply: func(_ string, s *Settings) { s.Handoff.Defences |= handoff.QuiesceFirst },
 }

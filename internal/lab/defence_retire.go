@@ -10,5 +10,5 @@ var retire = Switch{
 		"https://github.com/sgl-project/sglang/pull/36988",
 		"https://github.com/sgl-project/sglang/pull/38935",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Defences |= handoff.Retire },
+	apply: func(_ string, s *Settings) { s.Handoff.Defences |= handoff.Retire },
 }

@@ -10,11 +10,11 @@ var tags = Switch{
 	Does: "every page carries a tag that says whose it is, which decode compares before the first token and at every " +
 		"step; it is written by whoever writes the page, or by decode when it gives the page out",
 	Reports: []string{"https://github.com/sgl-project/sglang/pull/39229"},
-	apply: func(mode string, s *handoff.Switches) {
+	apply: func(mode string, s *Settings) {
 		if mode == "at_reserve" {
-			s.Defences |= handoff.TagsAtReserve
+			s.Handoff.Defences |= handoff.TagsAtReserve
 		} else {
-			s.Defences |= handoff.TagsByWriter
+			s.Handoff.Defences |= handoff.TagsByWriter
 		}
 	},
 }

@@ -7,5 +7,5 @@ var uniqueIDs = Switch{
 	Name:    "unique_ids",
 	Does:    "requests are numbered inside the engine, whatever their clients call them, and no number comes twice",
 	Reports: []string{"https://github.com/vllm-project/vllm/pull/27987"},
-	apply:   func(_ string, s *handoff.Switches) { s.Defences |= handoff.UniqueIDs },
+	apply:   func(_ string, s *Settings) { s.Handoff.Defences |= handoff.UniqueIDs },
 }

@@ -7,5 +7,5 @@ import "github.com/kvcanary/kvcanary/internal/lab/handoff"
 var zeroOnAlloc = Switch{
 	Name:  "zero_on_alloc",
 	Does:  "both nodes clear a page when they give it to a request, so that a page nobody wrote holds nobody's text",
-	apply: func(_ string, s *handoff.Switches) { s.Defences |= handoff.ZeroOnAlloc },
+	apply: func(_ string, s *Settings) { s.Handoff.Defences |= handoff.ZeroOnAlloc },
 }

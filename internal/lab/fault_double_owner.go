@@ -12,5 +12,5 @@ var doubleOwner = Switch{
 		"https://github.com/sgl-project/sglang-omni/pull/1607",
 		"https://github.com/sgl-project/sglang/pull/30937",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Faults |= handoff.DoubleOwner },
+	apply: func(_ string, s *Settings) { s.Handoff.Faults |= handoff.DoubleOwner },
 }

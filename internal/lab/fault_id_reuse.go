@@ -14,5 +14,5 @@ var idReuse = Switch{
 		"https://github.com/sgl-project/sglang/issues/17259",
 		"https://github.com/vllm-project/vllm-omni/issues/2048",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Faults |= handoff.IDReuse },
+	apply: func(_ string, s *Settings) { s.Handoff.Faults |= handoff.IDReuse },
 }

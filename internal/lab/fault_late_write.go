@@ -16,5 +16,5 @@ var lateWrite = Switch{
 		"https://github.com/vllm-project/vllm/pull/56104",
 	},
 	OneSided: true,
-	apply:    func(_ string, s *handoff.Switches) { s.Faults |= handoff.LateWrite },
+	apply:    func(_ string, s *Settings) { s.Handoff.Faults |= handoff.LateWrite },
 }

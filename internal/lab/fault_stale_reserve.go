@@ -16,10 +16,10 @@ var staleReserve = Switch{
 		"https://github.com/sgl-project/sglang/pull/35421",
 		"https://github.com/sgl-project/sglang/pull/38704",
 	},
-	apply: func(mode string, s *handoff.Switches) {
-		s.Faults |= handoff.StaleReserve
+	apply: func(mode string, s *Settings) {
+		s.Handoff.Faults |= handoff.StaleReserve
 		if mode == "decode_usage" {
-			s.Faults |= handoff.DecodeUsage
+			s.Handoff.Faults |= handoff.DecodeUsage
 		}
 	},
 }

@@ -14,5 +14,5 @@ var staleSource = Switch{
 		"https://github.com/LMCache/LMCache/issues/4385",
 		"https://github.com/kvcache-ai/Mooncake/issues/850",
 	},
-	apply: func(_ string, s *handoff.Switches) { s.Faults |= handoff.StaleSource },
+	apply: func(_ string, s *Settings) { s.Handoff.Faults |= handoff.StaleSource },
 }

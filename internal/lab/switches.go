@@ -17,7 +17,13 @@ type Switch struct {
 	// OneSided says that a fault shows only where writes are one-sided.
 	OneSided bool
 
-	apply func(mode string, s *handoff.Switches)
+	apply func(mode string, s *Settings)
+}
+
+// Settings are the switches of every part of the engine. The zero value is
+// correct. Each part decides for itself which of its defences are on.
+type Settings struct {
+	Handoff handoff.Switches
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
@@ -31,14 +37,14 @@ var Defences = []Switch{
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.
-func ParseFault(spec string) (func(*handoff.Switches), error) { return parse("fault", Faults, spec) }
+func ParseFault(spec string) (func(*Settings), error) { return parse("fault", Faults, spec) }
 
 // ParseDefence finds the defence that "name" or "name:mode" means.
-func ParseDefence(spec string) (func(*handoff.Switches), error) {
+func ParseDefence(spec string) (func(*Settings), error) {
 	return parse("defence", Defences, spec)
 }
 
-func parse(kind string, table []Switch, spec string) (func(*handoff.Switches), error) {
+func parse(kind string, table []Switch, spec string) (func(*Settings), error) {
 	name, mode, moded := strings.Cut(spec, ":")
 	i := slices.IndexFunc(table, func(s Switch) bool { return s.Name == name })
 	if i < 0 {
@@ -53,7 +59,7 @@ func parse(kind string, table []Switch, spec string) (func(*handoff.Switches), e
 	case moded && !slices.Contains(s.Modes, mode):
 		return nil, fmt.Errorf("%s %s has no mode %q: use one of %s", kind, name, mode, strings.Join(s.Modes, ", "))
 	}
-	return func(sw *handoff.Switches) { s.apply(mode, sw) }, nil
+	return func(to *Settings) { s.apply(mode, to) }, nil
 }
 
 func names(table []Switch) string {

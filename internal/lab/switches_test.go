@@ -20,9 +20,9 @@ func TestSwitchesAreDescribed(t *testing.T) {
 			t.Errorf("%s: %q", s.Name, s.Does)
 		}
 		for _, mode := range append([]string{""}, s.Modes...) {
-			var sw handoff.Switches
+			var sw Settings
 			s.apply(mode, &sw)
-			if sw == (handoff.Switches{}) {
+			if sw == (Settings{}) {
 				t.Errorf("%s:%s switches nothing", s.Name, mode)
 			}
 		}
@@ -42,12 +42,12 @@ func TestSwitchesSwitch(t *testing.T) {
 		"stale_reserve:prefill_usage": {Faults: handoff.StaleReserve},
 		"stale_reserve:decode_usage":  {Faults: handoff.StaleReserve | handoff.DecodeUsage},
 	} {
-		var got handoff.Switches
+		var got Settings
 		apply, err := ParseFault(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if apply(&got); got != want {
+		if apply(&got); got != (Settings{Handoff: want}) {
 			t.Errorf("%s: got %+v", spec, got)
 		}
 	}
@@ -59,12 +59,12 @@ func TestSwitchesSwitch(t *testing.T) {
 		"checksum_absent": {Defences: handoff.AbsentRefused}, "checksum_absent:skip": {Defences: handoff.AbsentSkipped},
 		"retire": {Defences: handoff.Retire}, "zero_on_alloc": {Defences: handoff.ZeroOnAlloc},
 	} {
-		var got handoff.Switches
+		var got Settings
 		apply, err := ParseDefence(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if apply(&got); got != want {
+		if apply(&got); got != (Settings{Handoff: want}) {
 			t.Errorf("%s: got %+v", spec, got)
 		}
 	}

@@ -5,7 +5,11 @@
 // connection. One file a protocol, one line in [All].
 package probe
 
-import "github.com/kvcanary/kvcanary/internal/wire"
+import (
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
 
 // PartKind says what a part of a prompt is made of.
 type PartKind int
@@ -53,6 +57,30 @@ type Send struct {
 	MaxTokens   int
 	Temperature float64
 	Stream      bool
+
+	// Prefix puts the turns of an earlier exchange, of any tenant, before Turns.
+	Prefix *Prefix
+	// Arm and Group say what the exchange is compared with, as in [wire.Exchange].
+	Arm   string
+	Group int
+	// Adapter is asked for in place of the bare model, as "model:adapter"; empty for none.
+	Adapter string
+	// Image is a number that an image is made from and put before the last
+	// turn's text; 0 for none. Images of one size whose numbers differ are
+	// different images of the same shape.
+	Image uint64
+	// RequestID, TraceID, Hangup and Pace are as in [wire.Request].
+	RequestID, TraceID string
+	Hangup             wire.Hangup
+	Pace               time.Duration
+}
+
+// Prefix is the beginning of a prompt that another exchange has sent: word for
+// word, with its canary and nonces.
+type Prefix struct {
+	Seq    int  // of the exchange
+	Turns  int  // how many of its turns; 0 for all
+	Answer bool // its answer follows as the assistant's turn: a session goes on
 }
 
 // Limit is a prompt length, in tokens, at which a target may change its behaviour.

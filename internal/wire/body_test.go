@@ -59,7 +59,7 @@ func checkEscape(t interface {
 		if _, slow := tx.(drip); slow && len(s) > 1000 {
 			continue
 		}
-		segs := chatBody(Request{Model: "m\"1", Messages: []Message{{"user", tx}, {"assistant", nil}}, MaxTokens: 3}, quirks{})
+		segs := chatBody(Request{Model: "m\"1", Messages: []Message{{Role: "user", Text: tx}, {Role: "assistant", Text: nil}}, MaxTokens: 3}, quirks{})
 		size, err := bodySize(segs)
 		if err != nil {
 			t.Fatalf("size: %v", err)
@@ -85,7 +85,7 @@ func checkEscape(t interface {
 }
 
 func TestBodyFields(t *testing.T) {
-	m := []Message{{"user", text("x")}}
+	m := []Message{{Role: "user", Text: text("x")}}
 	for _, c := range []struct {
 		r    Request
 		q    quirks
@@ -105,7 +105,7 @@ func TestBodyFields(t *testing.T) {
 }
 
 func TestBodyOfBrokenText(t *testing.T) {
-	segs := messagesJSON([]Message{{"user", broken{"ab"}}})
+	segs := messagesJSON([]Message{{Role: "user", Text: broken{"ab"}}})
 	if _, err := bodySize(segs); err == nil || err.Error() != "read the prompt: disk on fire" {
 		t.Errorf("size error %v", err)
 	}

@@ -39,6 +39,17 @@ type Exchange struct {
 	Again *int `json:"again,omitempty"`
 	Pad   int  `json:"pad,omitempty"`
 
+	// Holds are the seqs of other exchanges whose text stands in this prompt: it
+	// was sent their canaries and nonces, and may answer with them.
+	Holds []int `json:"holds,omitempty"`
+	// Arm is the side of a comparison that this exchange is on, as its protocol
+	// names it: "null", "hit", "miss". Empty for none. Group numbers the
+	// comparison within the protocol, from 1.
+	Arm   string `json:"arm,omitempty"`
+	Group int    `json:"group,omitempty"`
+	// Left says that the client went away on purpose: no answer is no failure of the target.
+	Left bool `json:"left,omitempty"`
+
 	// Nonces stand in the prompt at its start, middle and end; an entry is
 	// empty where the prompt has none. Asked is the index of the one that the
 	// tail asks for, -1 for none.

@@ -85,7 +85,7 @@ func (p *peakHeap) watch() (stop func()) {
 }
 
 func BenchmarkBody(b *testing.B) {
-	segs := messagesJSON([]Message{{"user", million{6 << 20}}})
+	segs := messagesJSON([]Message{{Role: "user", Text: million{6 << 20}}})
 	size, _ := bodySize(segs)
 	b.SetBytes(size)
 	b.ReportAllocs()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var two = []Message{{"system", text("be \"brief\"")}, {"user", text("hi")}}
+var two = []Message{{Role: "system", Text: text("be \"brief\"")}, {Role: "user", Text: text("hi")}}
 
 // counting serves tokenize at a path and counts all requests.
 func counting(t *testing.T, path string, status int, body string) (*Client, *atomic.Int32) {
@@ -115,7 +115,7 @@ func TestCountErrors(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}
 	}
-	if _, ok, err := serve(t, answer(200, "", ""), short).CountTokens(context.Background(), "", "m", []Message{{"user", broken{"x"}}}); ok || err == nil || !strings.Contains(err.Error(), "disk on fire") {
+	if _, ok, err := serve(t, answer(200, "", ""), short).CountTokens(context.Background(), "", "m", []Message{{Role: "user", Text: broken{"x"}}}); ok || err == nil || !strings.Contains(err.Error(), "disk on fire") {
 		t.Errorf("unreadable prompt: %v, %v", ok, err)
 	}
 }

@@ -23,8 +23,9 @@ type Text interface {
 
 // Message is one turn of a chat prompt.
 type Message struct {
-	Role string // "system", "user" or "assistant"
-	Text Text
+	Role   string // "system", "user" or "assistant"
+	Text   Text
+	Images [][]byte // PNG files that stand before the text; few dialects carry them
 }
 
 // Request is one prompt for a target, independent of the dialect it is sent in.
@@ -35,6 +36,22 @@ type Request struct {
 	MaxTokens   int // longest answer in tokens; 0 leaves it to the target
 	Temperature float64
 	Stream      bool
+	// RequestID and TraceID are what the client calls the request, where the
+	// dialect lets it; empty sends none.
+	RequestID string
+	TraceID   string
+	// Hangup says when the client goes away by itself; the zero value stays to the end.
+	Hangup Hangup
+	// Pace is the pause before each read of the answer: a slow reader. 0 reads as fast as it comes.
+	Pace time.Duration
+}
+
+// Hangup is the moment at which a client goes away. What has come until then
+// is kept, and the answer fails with [FailedCanceled].
+type Hangup struct {
+	Sent  bool          // once all of the prompt is sent, and After more has passed
+	After time.Duration // with Sent
+	Text  int           // once that many bytes of text have come; 0 for never
 }
 
 // Channel says where in an answer a text was found.
