@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -33,13 +35,27 @@ func messagesJSON(ms []Message) []segment {
 		if i > 0 {
 			sep = ","
 		}
-		out = append(out, segment{json: sep + `{"role":` + quote(m.Role) + `,"content":"`})
+		open, end := `"`, `"}`
+		if len(m.Images) > 0 {
+			open, end = "["+imageParts(m.Images)+`{"type":"text","text":"`, `"}]}`
+		}
+		out = append(out, segment{json: sep + `{"role":` + quote(m.Role) + `,"content":` + open})
 		if m.Text != nil {
 			out = append(out, segment{text: m.Text})
 		}
-		out = append(out, segment{json: `"}`})
+		out = append(out, segment{json: end})
 	}
 	return append(out, segment{json: "]"})
+}
+
+// imageParts are PNG files as content parts of the chat API, each with a comma
+// behind it.
+func imageParts(images [][]byte) string {
+	var b strings.Builder
+	for _, png := range images {
+		b.WriteString(`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(png) + `"}},`)
+	}
+	return b.String()
 }
 
 // bodySize is the exact length of a body in bytes. It generates every text

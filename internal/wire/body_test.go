@@ -94,8 +94,14 @@ func TestBodyFields(t *testing.T) {
 		{Request{Model: "a", Messages: m}, quirks{}, `{"model":"a","messages":[{"role":"user","content":"x"}],"temperature":0}`},
 		{Request{Model: "a", Messages: m, MaxTokens: 5, Temperature: 0.7, Stream: true}, quirks{},
 			`{"model":"a","messages":[{"role":"user","content":"x"}],"max_tokens":5,"temperature":0.7,"stream":true,"stream_options":{"include_usage":true}}`},
-		{Request{Model: "a", Messages: m, MaxTokens: 5, Stream: true}, quirks{true, true, true},
+		{Request{Model: "a", Messages: m, MaxTokens: 5, Stream: true}, quirks{completionTokens: true, noStreamOptions: true, noTemperature: true},
 			`{"model":"a","messages":[{"role":"user","content":"x"}],"max_completion_tokens":5,"stream":true}`},
+		{Request{Model: "a", Messages: m, RequestID: "x 1", TraceID: "t"}, quirks{},
+			`{"model":"a","messages":[{"role":"user","content":"x"}],"temperature":0,"request_id":"x 1","rid":"x 1"}`},
+		{Request{Model: "a", Messages: m, RequestID: "x 1"}, quirks{noRequestID: true},
+			`{"model":"a","messages":[{"role":"user","content":"x"}],"temperature":0}`},
+		{Request{Model: "a", Messages: []Message{{Role: "user", Text: text("x"), Images: [][]byte{{1, 2, 3}}}}}, quirks{},
+			`{"model":"a","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AQID"}},{"type":"text","text":"x"}]}],"temperature":0}`},
 	} {
 		got, err := io.ReadAll(&bodyReader{segs: chatBody(c.r, c.q), moved: func() {}})
 		if err != nil || string(got) != c.want {

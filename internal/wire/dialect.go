@@ -45,6 +45,7 @@ type quirks struct {
 	completionTokens bool // wants max_completion_tokens in place of max_tokens
 	noStreamOptions  bool // does not know stream_options
 	noTemperature    bool // takes no temperature but its own
+	noRequestID      bool // takes no request id in the body
 }
 
 // learn changes the quirks by the name of a refused field, and reports whether
@@ -60,6 +61,8 @@ func (q quirks) learn(param string) (quirks, bool) {
 		q.noStreamOptions = true
 	case "temperature":
 		q.noTemperature = true
+	case "request_id", "rid":
+		q.noRequestID = true
 	}
 	return q, q != was
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -52,7 +53,7 @@ func (c *Client) learn(q quirks, param string) bool {
 // which the target refused it, if it did.
 func (c *Client) exchange(ctx context.Context, r Request, q quirks) (*Answer, string) {
 	a := &Answer{Start: c.o.Now()}
-	e := &exchange{c: c, a: a, key: r.Key, t: newTranscript(c.o.Now), spool: newSpool(c.o.SpillDir, c.o.KeepInMemory)}
+	e := &exchange{c: c, a: a, r: r, key: r.Key, t: newTranscript(c.o.Now), spool: newSpool(c.o.SpillDir, c.o.KeepInMemory)}
 	param := e.run(ctx, c.dialect.body(r, q))
 	a.Pieces, a.Usage, a.FirstToken = e.t.pieces(), e.t.usage, e.t.firstToken
 	a.ID, a.Model, a.Finish = e.t.id, e.t.model, e.t.finish
@@ -67,10 +68,12 @@ func (c *Client) exchange(ctx context.Context, r Request, q quirks) (*Answer, st
 type exchange struct {
 	c     *Client
 	a     *Answer
+	r     Request
 	key   string
 	t     *transcript
 	spool *spool
 	dog   *watchdog
+	left  *leaver
 }
 
 func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
@@ -78,8 +81,10 @@ func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
 	defer cancel()
 	ctx, e.dog = newWatchdog(ctx, e.c.o.HeaderTimeout, "no answer")
 	defer e.dog.stop()
+	ctx, e.left = newLeaver(ctx, e.r.Hangup)
+	defer e.left.stop()
 
-	resp, err := e.c.send(ctx, http.MethodPost, e.c.api+e.c.dialect.path, e.key, segs, e.dog.touch)
+	resp, err := e.c.send(ctx, http.MethodPost, e.c.api+e.c.dialect.path, e.key, e.r.names(), segs, e.dog.touch)
 	if err != nil {
 		e.a.Failure = connectFailure(ctx, e.c.host, err)
 		return ""
@@ -87,7 +92,7 @@ func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
 	defer resp.Body.Close()
 	e.dog.phase(e.c.o.HeaderTimeout, "no first byte of the answer")
 	e.head(resp)
-	body := e.body(resp.Body)
+	body := e.body(ctx, resp.Body)
 	switch {
 	case resp.StatusCode >= 400:
 		return e.refused(resp, body)
@@ -102,8 +107,9 @@ func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
 	return param
 }
 
-// send makes a request with a streamed body of known length.
-func (c *Client) send(ctx context.Context, method, url, key string, segs []segment, moved func()) (*http.Response, error) {
+// send makes a request with a streamed body of known length. names are
+// headers beside those that every request has.
+func (c *Client) send(ctx context.Context, method, url, key string, names http.Header, segs []segment, moved func()) (*http.Response, error) {
 	size, err := bodySize(segs)
 	if err != nil {
 		return nil, err
@@ -120,6 +126,7 @@ func (c *Client) send(ctx context.Context, method, url, key string, segs []segme
 	if segs != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	maps.Copy(req.Header, names)
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	c.dialect.auth(req.Header, key)

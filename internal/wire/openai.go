@@ -46,6 +46,10 @@ func chatBody(r Request, q quirks) []segment {
 			tail.WriteString(`,"stream_options":{"include_usage":true}`)
 		}
 	}
+	if r.RequestID != "" && !q.noRequestID {
+		// vLLM calls it by the one name, SGLang by the other.
+		tail.WriteString(`,"request_id":` + quote(r.RequestID) + `,"rid":` + quote(r.RequestID))
+	}
 	tail.WriteString("}")
 	return append(segs, segment{json: tail.String()})
 }

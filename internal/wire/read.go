@@ -14,7 +14,10 @@ import (
 var errTooBig = errors.New("answer over the limit")
 
 // body is the way of the bytes: watched, bounded, without the key, kept.
-func (e *exchange) body(src io.Reader) io.Reader {
+func (e *exchange) body(ctx context.Context, src io.Reader) io.Reader {
+	if e.r.Pace > 0 {
+		src = &paced{ctx, src, e.r.Pace}
+	}
 	r := newRedactReader(&watched{src: src, left: e.c.o.MaxAnswerBytes, moved: e.dog.touch, first: func() {
 		e.dog.phase(e.c.o.IdleTimeout, "no further byte of the answer")
 	}}, e.key)
@@ -118,6 +121,9 @@ func (e *exchange) readStream(s *sseReader) error {
 			return err
 		}
 		e.c.dialect.event(e.t, ev.name, ev.data)
+		if e.left.shown(e.t.text) {
+			return errLeft
+		}
 	}
 	return nil
 }

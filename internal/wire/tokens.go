@@ -210,7 +210,7 @@ func parseModels(doc []byte) ([]ModelInfo, bool) {
 func (c *Client) call(ctx context.Context, method, url, key string, segs []segment, take func(*http.Response, io.Reader) error) error {
 	ctx, dog := newWatchdog(ctx, c.o.HeaderTimeout, "no answer")
 	defer dog.stop()
-	resp, err := c.send(ctx, method, url, key, segs, dog.touch)
+	resp, err := c.send(ctx, method, url, key, nil, segs, dog.touch)
 	if err != nil {
 		return &CallError{Failure: connectFailure(ctx, c.host, err)}
 	}

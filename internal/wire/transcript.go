@@ -34,6 +34,7 @@ type transcript struct {
 	id, model, finish string
 	usage             *Usage
 	firstToken        time.Time
+	text              int // of the answer so far, bytes
 
 	chunks  int    // documents that looked like an answer of the dialect
 	errDoc  []byte // the first error that stood in the answer
@@ -59,8 +60,11 @@ func (t *transcript) add(c Channel, name, text string) {
 	if text == "" {
 		return
 	}
-	if t.firstToken.IsZero() && (c == Content || c == Reasoning || c == ToolCalls) {
-		t.firstToken = t.now()
+	if c == Content || c == Reasoning || c == ToolCalls {
+		t.text += len(text)
+		if t.firstToken.IsZero() {
+			t.firstToken = t.now()
+		}
 	}
 	text = text[:min(len(text), t.room[c])]
 	if text == "" {
