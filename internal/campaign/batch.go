@@ -16,6 +16,7 @@ type pending struct {
 	send     probe.Send
 	exchange wire.Exchange
 	base     *wire.Exchange // whose prompt it repeats; nil for none
+	head     prefix         // what stands before its own turns
 	prompt   prompt
 	reserved int // tokens
 }
@@ -45,7 +46,8 @@ func (r *runner) batch(ctx context.Context, protocol string, sends []probe.Send)
 			continue
 		}
 		done = append(done, p.exchange)
-		if why == "" {
+		r.prompts[p.exchange.Seq] = p.prompt
+		if why == "" && !p.send.Extra() {
 			why = ended(p.exchange.Answer)
 		}
 	}
@@ -72,7 +74,12 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
 			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
+			Arm: s.Arm, Group: s.Group,
 		}}
+		if s.Prefix != nil {
+			batch[i].head = r.prefix(*s.Prefix)
+			batch[i].exchange.Holds = batch[i].head.holds
+		}
 		if s.Again != nil {
 			batch[i].again(r.all, *s.Again)
 		}
@@ -96,7 +103,7 @@ func (r *runner) prepare(ctx context.Context, p *pending) {
 	if p.base != nil {
 		p.prompt = r.fit.again(ctx, key, p.send, p.base, r.made[p.base.Seq])
 	} else {
-		p.prompt = r.fit.fit(ctx, key, p.send, canary.ID(p.exchange.ID))
+		p.prompt = r.fit.fit(ctx, key, p.send, canary.ID(p.exchange.ID), p.head)
 	}
 	e := &p.exchange
 	e.SentTokens, e.SentExact, e.SentBytes = p.prompt.tokens, p.prompt.exact, p.prompt.bytes
@@ -124,6 +131,8 @@ func (r *runner) reserve(batch []pending) ([]pending, string) {
 func (r *runner) exchange(ctx context.Context, p *pending) {
 	e := &p.exchange
 	e.Answer = r.attempts(ctx, p)
+	f := e.Answer.Failure
+	e.Left = p.send.Hangup.Any() && f != nil && f.Kind == wire.FailedCanceled && ctx.Err() == nil
 	if err := r.redact.answer(e.Answer); err != nil && r.dir != nil {
 		r.dir.fail(err)
 	}

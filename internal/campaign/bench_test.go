@@ -36,7 +36,7 @@ func BenchmarkFitMillionTokens(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f := newFitter(bySize{ok}, coder, "fake")
-				f.fit(context.Background(), "", conversation(1_000_000), canary.MakeID(1, 0, 0))
+				f.fit(context.Background(), "", conversation(1_000_000), canary.MakeID(1, 0, 0), prefix{})
 			}
 		})
 	}

@@ -67,8 +67,8 @@ func newFitter(client Client, coder *canary.Coder, model string) *fitter {
 // target's tokenizer can be asked, fewer where no filler makes it exact, and
 // an estimate of that where there is no tokenizer. It is longer only if what
 // the protocol wrote out is.
-func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID) prompt {
-	t := newTemplate(f.coder, id, s.Turns)
+func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID, head prefix) prompt {
+	t := newTemplate(f.coder, id, s, head)
 	c := &counter{fitter: f, ctx: ctx, key: key, template: t}
 	if s.Tokens == 0 || t.weight == 0 {
 		return c.settle(c.try(t.weight, ""))
@@ -88,7 +88,7 @@ func (f *fitter) fit(ctx context.Context, key string, s probe.Send, id canary.ID
 // padding that the send asks for. Its length is what the target counted then
 // and a token for each character of padding.
 func (f *fitter) again(ctx context.Context, key string, s probe.Send, base *wire.Exchange, m made) prompt {
-	t := newTemplate(f.coder, canary.ID(base.ID), s.Turns)
+	t := newTemplate(f.coder, canary.ID(base.ID), s, prefix{})
 	c := &counter{fitter: f, ctx: ctx, key: key, template: t}
 	used, _ := base.Used()
 	v := c.estimate(m.words, m.pad+strings.Repeat(padUnits(used, base.SentBytes)[0], s.Pad))

@@ -30,7 +30,7 @@ func TestFitIsExactWhereTokensAreBytes(t *testing.T) {
 		f := &fakeTarget{counts: true}
 		fit := newFitter(f, coder, "fake")
 		target := rapid.IntRange(250, 40000).Draw(t, "tokens")
-		p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, 3))
+		p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, 3), prefix{})
 		if !p.exact || p.tokens != target {
 			t.Fatalf("wanted %d tokens, got %d, exact %v, after %d counts", target, p.tokens, p.exact, f.asked)
 		}
@@ -50,7 +50,7 @@ func TestFitIsNeverOverWithLearnedPieces(t *testing.T) {
 		f := &fakeTarget{counts: true, tokenize: wordTokens}
 		fit := newFitter(f, coder, "fake")
 		target := rapid.IntRange(60, 20000).Draw(t, "tokens")
-		p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, 3))
+		p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, 3), prefix{})
 		n, _ := f.size(p.messages)
 		if !p.exact || p.tokens != n || n > target || n < target-2 {
 			t.Fatalf("wanted %d tokens, says %d (exact %v), has %d", target, p.tokens, p.exact, n)
@@ -71,7 +71,7 @@ func TestFitByEstimate(t *testing.T) {
 			f := &fakeTarget{tokenize: tokenize}
 			fit := newFitter(f, coder, "fake")
 			for i, target := range []int{500, 1000, 2000, 50000, 100000} {
-				p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, i))
+				p := fit.fit(context.Background(), "", fillerSend(target), canary.MakeID(1, 0, i), prefix{})
 				n, _ := f.size(p.messages)
 				if p.exact {
 					t.Fatal("says exact without a tokenizer to ask")
@@ -92,7 +92,7 @@ func TestFitKeepsWhatTheProtocolWrote(t *testing.T) {
 	id := canary.MakeID(1, 2, 3)
 	fit := newFitter(&fakeTarget{counts: true}, coder, "fake")
 	s := fillerSend(2000)
-	p := fit.fit(context.Background(), "", s, id)
+	p := fit.fit(context.Background(), "", s, id, prefix{})
 	got := render(p)
 	for _, want := range []string{
 		"user: Start code: " + coder.Nonce(id, 0) + "\nRef: ",
@@ -132,17 +132,17 @@ func TestFitWithoutLength(t *testing.T) {
 	coder := canary.New(testKey())
 	fit := newFitter(&fakeTarget{counts: true}, coder, "fake")
 	plain := probe.Send{Asked: -1, Turns: []probe.Turn{{Role: "user", Parts: []probe.Part{{Kind: probe.Literal, Text: "Write a haiku."}}}}}
-	p := fit.fit(context.Background(), "", plain, canary.MakeID(1, 0, 0))
+	p := fit.fit(context.Background(), "", plain, canary.MakeID(1, 0, 0), prefix{})
 	if render(p) != "user: Write a haiku.\n" || !p.exact || p.tokens != 18 || p.planted {
 		t.Errorf("got %q, %d tokens, exact %v, planted %v", render(p), p.tokens, p.exact, p.planted)
 	}
 	words := probe.Send{Asked: -1, Turns: []probe.Turn{{Role: "user", Parts: []probe.Part{{Kind: probe.Filler, N: 12}}}}}
-	p = fit.fit(context.Background(), "", words, canary.MakeID(1, 0, 0))
+	p = fit.fit(context.Background(), "", words, canary.MakeID(1, 0, 0), prefix{})
 	if n := len(strings.Fields(render(p))) - 1; n != 12 {
 		t.Errorf("%d words, want 12", n)
 	}
 	short := fillerSend(20) // what is written out is longer than that
-	p = fit.fit(context.Background(), "", short, canary.MakeID(1, 0, 0))
+	p = fit.fit(context.Background(), "", short, canary.MakeID(1, 0, 0), prefix{})
 	if p.tokens <= 20 || !strings.Contains(render(p), "Say the end code.") {
 		t.Errorf("%d tokens: %q", p.tokens, render(p))
 	}
@@ -151,7 +151,7 @@ func TestFitWithoutLength(t *testing.T) {
 func TestPromptsStayOutOfMemory(t *testing.T) {
 	coder := canary.New(testKey())
 	fit := newFitter(&fakeTarget{}, coder, "fake")
-	p := fit.fit(context.Background(), "", fillerSend(1_000_000), canary.MakeID(1, 0, 0))
+	p := fit.fit(context.Background(), "", fillerSend(1_000_000), canary.MakeID(1, 0, 0), prefix{})
 	held := 0
 	for _, m := range p.messages {
 		for _, s := range m.Text.(*text).segments {

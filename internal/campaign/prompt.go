@@ -15,16 +15,23 @@ const maxWords = canary.MaxWords - 1
 // template is a send with everything resolved but the length of its filler.
 // Filler is the only elastic part; what the protocol wrote out stands.
 type template struct {
-	start  canary.Place // where the filler begins
+	head   []wire.Message // turns of another exchange that stand before its own, word for word
+	start  canary.Place   // where the filler begins
 	turns  []probe.Turn
-	weight int // sum of the weights of all fillers; 0 if there are none
+	images [][]byte // of the last turn
+	weight int      // sum of the weights of all fillers; 0 if there are none
 	nonces [3]string
 	token  string
 }
 
-func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *template {
-	t := &template{start: coder.Place(id, 0), turns: turns}
-	for _, turn := range turns {
+// newTemplate resolves a send whose canary is id; head stands before its turns.
+func newTemplate(coder *canary.Coder, id canary.ID, s probe.Send, head prefix) *template {
+	t := &template{start: coder.Place(id, 0), turns: s.Turns, head: head.messages}
+	if s.Image != 0 {
+		t.nonces[pictured] = coder.Nonce(id, pictured)
+		t.images = [][]byte{picture(s.Image, t.nonces[pictured])}
+	}
+	for _, turn := range s.Turns {
 		for _, p := range turn.Parts {
 			switch p.Kind {
 			case probe.Filler:
@@ -39,6 +46,11 @@ func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *templat
 			}
 		}
 	}
+	for i, n := range head.nonces {
+		if t.nonces[i] == "" {
+			t.nonces[i] = n
+		}
+	}
 	return t
 }
 
@@ -46,7 +58,7 @@ func newTemplate(coder *canary.Coder, id canary.ID, turns []probe.Turn) *templat
 // and pad behind the last of them. Every filler continues the canary where
 // the one before it stopped.
 func (t *template) build(words int, pad string) []wire.Message {
-	out := make([]wire.Message, 0, len(t.turns))
+	out := append(make([]wire.Message, 0, len(t.head)+len(t.turns)), t.head...)
 	seen, from, place := 0, 0, t.start
 	for _, turn := range t.turns {
 		var x text
@@ -72,6 +84,9 @@ func (t *template) build(words int, pad string) []wire.Message {
 			}
 		}
 		out = append(out, wire.Message{Role: turn.Role, Text: &x})
+	}
+	if len(out) > 0 && len(t.turns) > 0 {
+		out[len(out)-1].Images = t.images
 	}
 	return out
 }

@@ -23,6 +23,10 @@ func (r *runner) attempts(ctx context.Context, p *pending) *wire.Answer {
 	q := wire.Request{
 		Model: r.cfg.Target.Model, Key: r.cfg.Tenants[p.send.Tenant].Key, Messages: p.prompt.messages,
 		MaxTokens: p.send.MaxTokens, Temperature: p.send.Temperature, Stream: p.send.Stream,
+		RequestID: p.send.RequestID, TraceID: p.send.TraceID, Hangup: p.send.Hangup, Pace: p.send.Pace,
+	}
+	if p.send.Adapter != "" {
+		q.Model += ":" + p.send.Adapter
 	}
 	// The pauses of an exchange do not depend on what others do meanwhile.
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(p.exchange.Seq)))

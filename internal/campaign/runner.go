@@ -29,8 +29,9 @@ type runner struct {
 	do func(ctx context.Context, e *wire.Exchange, r wire.Request) *wire.Answer
 
 	all       []wire.Exchange
-	made      map[int]made // how the prompts of served exchanges were made, by seq
-	overdrawn string       // which budget an exchange did not fit into, "" while all do
+	made      map[int]made   // how the prompts of served exchanges were made, by seq
+	prompts   map[int]prompt // of the protocol under way, by seq
+	overdrawn string         // which budget an exchange did not fit into, "" while all do
 	found     probe.Found
 	usable    bool // the target has answered or refused something as an API does
 	result    *Result
@@ -119,6 +120,7 @@ func (r *runner) run(ctx context.Context) *TargetError {
 func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	began := r.cfg.Now()
 	r.progress.Protocol = p.Name
+	r.prompts = map[int]prompt{}
 	plan := p.Start(r.env(p.Name))
 	from := len(r.all)
 	var targetErr *TargetError

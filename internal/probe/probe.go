@@ -65,15 +65,19 @@ type Send struct {
 	Group int
 	// Adapter is asked for in place of the bare model, as "model:adapter"; empty for none.
 	Adapter string
-	// Image is a number that an image is made from and put before the last
-	// turn's text; 0 for none. Images of one size whose numbers differ are
-	// different images of the same shape.
+	// Image is a number that a picture is made from and put before the last
+	// turn's text; 0 for none. It shows the exchange's nonce number 1. All
+	// pictures have one shape, and no two are the same.
 	Image uint64
 	// RequestID, TraceID, Hangup and Pace are as in [wire.Request].
 	RequestID, TraceID string
 	Hangup             wire.Hangup
 	Pace               time.Duration
 }
+
+// Extra reports whether a send asks for what a target need not have, an
+// adapter or pictures: that it is refused says nothing about other sends.
+func (s Send) Extra() bool { return s.Adapter != "" || s.Image != 0 }
 
 // Prefix is the beginning of a prompt that another exchange has sent: word for
 // word, with its canary and nonces.
