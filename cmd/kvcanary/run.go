@@ -192,7 +192,11 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	facts := engine.Ask(ctx, http.DefaultClient, c.BaseURL, key)
 	cfg.Target.Engine = facts.Engine
 	cfg.Facts.Context = prefer(s, "context", cfg.Facts.Context, facts.ContextOf(c.Model))
-	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, facts.Pool.Value)
+	pool := facts.Pool.Value
+	if facts.Pool.Basis == engine.Inferred && pool == facts.Context.Value {
+		pool = 0 // it is the window again
+	}
+	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, pool)
 	cfg.Facts.PageSize = facts.PageSize.Value
 	return nil
 }

@@ -65,12 +65,13 @@ func TestAskSGLang(t *testing.T) {
 	f := ask(t, serve(t, map[string]string{"/server_info": single, "/v1/models": models})+"/v1")
 	want := Facts{
 		Engine:   "sglang",
-		Version:  Text{"0.5.11", "GET /server_info version"},
+		Version:  Text{Value: "0.5.11", Source: "GET /server_info version", Basis: Stated},
 		Models:   []Model{{"glm", 1048576}, {"adapter", 32768}},
-		Context:  Number{32768, "GET /v1/models max_model_len"},
-		Pool:     Number{20480, "GET /server_info max_total_num_tokens"},
-		MaxInput: Number{20474, "GET /server_info max_req_input_len"},
-		PageSize: Number{64, "GET /server_info page_size"},
+		Context:  Number{Value: 32768, Source: "GET /v1/models max_model_len", Basis: Stated},
+		Pool:     Number{Value: 20480, Source: "GET /server_info max_total_num_tokens", Basis: Stated},
+		MaxInput: Number{Value: 20474, Source: "GET /server_info max_req_input_len", Basis: Stated},
+		PageSize: Number{Value: 64, Source: "GET /server_info page_size", Basis: Stated},
+		Role:     Text{Value: "both", Source: "GET /server_info disaggregation_mode", Basis: Stated},
 	}
 	if got, want := pretty(t, f), pretty(t, want); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -82,13 +83,20 @@ func TestAskSGLang(t *testing.T) {
 
 func TestMergedAnswerCountsTheSmallestPrefillPool(t *testing.T) {
 	f := ask(t, serve(t, map[string]string{"/get_server_info": merged}))
+	if b := f.Behind; len(b) != 3 || b[1].Pool.Value != 284800 || b[1].Version.Value != "0.5.12" || b[2].Role.Value != "decode" ||
+		b[2].MaxInput.Source != "GET /get_server_info decode[0].max_req_input_len" {
+		t.Errorf("of the workers: %+v", b)
+	}
+	f.Behind = nil
 	want := Facts{
 		Engine:     "sglang",
-		Version:    Text{"0.5.11", "GET /get_server_info prefill[].version"},
-		Pool:       Number{284800, "GET /get_server_info prefill[].internal_states[].memory_usage.token_capacity"},
-		DecodePool: Number{1310720, "GET /get_server_info decode[].max_total_num_tokens"},
-		MaxInput:   Number{284922, "GET /get_server_info prefill[].max_req_input_len"},
-		PageSize:   Number{64, "GET /get_server_info prefill[].page_size"},
+		Version:    Text{Value: "0.5.11", Source: "GET /get_server_info prefill[].version", Basis: Stated},
+		Pool:       Number{Value: 284800, Source: "GET /get_server_info prefill[].internal_states[].memory_usage.token_capacity", Basis: Stated},
+		DecodePool: Number{Value: 1310720, Source: "GET /get_server_info decode[].max_total_num_tokens", Basis: Stated},
+		MaxInput:   Number{Value: 284922, Source: "GET /get_server_info prefill[].max_req_input_len", Basis: Stated},
+		PageSize:   Number{Value: 64, Source: "GET /get_server_info prefill[].page_size", Basis: Stated},
+		Role:       Text{Value: "both", Source: "GET /get_server_info prefill[], decode[]", Basis: Stated},
+		Router:     Flag{true, true, "GET /get_server_info prefill[]", Stated},
 	}
 	if got, want := pretty(t, f), pretty(t, want); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -2,6 +2,9 @@ package engine
 
 import "context"
 
+// generic is any server with a list of models: only probing shows more of it.
+var generic = Engine{Name: "generic", ask: askGeneric}
+
 // askGeneric reads GET /v1/models, which every OpenAI-compatible server has.
 // max_model_len stands there on vLLM, SGLang and what imitates them.
 func askGeneric(ctx context.Context, a *asker, f *Facts) bool {

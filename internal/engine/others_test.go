@@ -22,21 +22,23 @@ func TestAskVLLM(t *testing.T) {
 	for name, c := range map[string]struct {
 		metrics string
 		pool    Number
+		other   Flag
 	}{
-		"blocks":          {`vllm:cache_config_info{block_size="16",num_gpu_blocks="64"} 1`, Number{1024, blocks}},
-		"several engines": {`vllm:cache_config_info{engine="0",block_size="16",num_gpu_blocks="64"} 1` + "\n" + `vllm:cache_config_info{engine="1",block_size="16",num_gpu_blocks="60"} 1`, Number{960, blocks}},
-		"tokens":          {`vllm:cache_config_info{num_gpu_blocks="64",num_gpu_blocks_override="None",block_size="16",kv_cache_size_tokens="1000"} 1`, Number{1000, "GET /metrics vllm:cache_config_info kv_cache_size_tokens"}},
-		"not yet":         {`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, Number{}},
-		"no number":       {`vllm:cache_config_info{block_size="16",num_gpu_blocks="999999999999"} 1`, Number{}},
+		"blocks":          {`vllm:cache_config_info{block_size="16",num_gpu_blocks="64"} 1`, Number{Value: 1024, Source: blocks, Basis: Inferred}, Flag{}},
+		"several engines": {`vllm:cache_config_info{engine="0",block_size="16",num_gpu_blocks="64"} 1` + "\n" + `vllm:cache_config_info{engine="1",block_size="16",num_gpu_blocks="60"} 1`, Number{Value: 960, Source: blocks, Basis: Inferred}, Flag{}},
+		"tokens":          {`vllm:cache_config_info{num_gpu_blocks="64",num_gpu_blocks_override="None",block_size="16",kv_cache_size_tokens="1000"} 1`, Number{Value: 1000, Source: "GET /metrics vllm:cache_config_info kv_cache_size_tokens", Basis: Stated}, Flag{true, false, "GET /metrics vllm:cache_config_info num_gpu_blocks_override", Stated}},
+		"not yet":         {`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, Number{}, Flag{}},
+		"no number":       {`vllm:cache_config_info{block_size="16",num_gpu_blocks="999999999999"} 1`, Number{}, Flag{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFacts(t, map[string]string{"/metrics": head + c.metrics, "/version": `{"version":"0.19.1"}`, "/v1/models": models}, Facts{
-				Engine:   "vllm",
-				Version:  Text{"0.19.1", "GET /version"},
-				Models:   []Model{{"glm", 1048576}, {"adapter", 32768}},
-				Context:  Number{32768, "GET /v1/models max_model_len"},
-				Pool:     c.pool,
-				PageSize: Number{16, "GET /metrics vllm:cache_config_info block_size"},
+				Engine:       "vllm",
+				Version:      Text{Value: "0.19.1", Source: "GET /version", Basis: Stated},
+				Models:       []Model{{"glm", 1048576}, {"adapter", 32768}},
+				Context:      Number{Value: 32768, Source: "GET /v1/models max_model_len", Basis: Stated},
+				Pool:         c.pool,
+				PageSize:     Number{Value: 16, Source: "GET /metrics vllm:cache_config_info block_size", Basis: Stated},
+				PoolOverride: c.other,
 			})
 		})
 	}
@@ -46,26 +48,32 @@ func TestAskLlamaCpp(t *testing.T) {
 	props := `{"default_generation_settings":{"n_ctx":2048,"params":{"n_predict":-1}},"total_slots":2,"build_info":"b10434-7e4c0a968"}`
 	wantFacts(t, map[string]string{"/props": props, "/v1/models": listed}, Facts{
 		Engine:  "llamacpp",
-		Version: Text{"b10434-7e4c0a968", "GET /props build_info"},
+		Version: Text{Value: "b10434-7e4c0a968", Source: "GET /props build_info", Basis: Stated},
 		Models:  []Model{{"m:latest", 2048}, {"n", 2048}},
-		Context: Number{2048, "GET /props default_generation_settings.n_ctx"},
+		Context: Number{Value: 2048, Source: "GET /props default_generation_settings.n_ctx", Basis: Stated},
+		Pool:    Number{Value: 2048, Source: "one slot's window, which the buffer holds: GET /props default_generation_settings.n_ctx", Basis: Inferred},
+		Slots:   Number{Value: 2, Source: "GET /props total_slots", Basis: Stated},
 	})
 }
 
 // The window of a model that is not loaded is not known: the one that the
 // model was trained with says nothing about the one that it will be given.
 func TestAskOllama(t *testing.T) {
+	cuts := Flag{true, true, "Ollama's default, which only a request of its own API can change", Inferred}
+	shifts := Flag{true, true, "Ollama's default", Inferred}
 	wantFacts(t, map[string]string{
 		"/api/ps": `{"models":[{"name":"m:latest","model":"m:latest","context_length":2048}]}`, "/api/version": `{"version":"0.32.14"}`, "/v1/models": listed,
 	}, Facts{
-		Engine:  "ollama",
-		Version: Text{"0.32.14", "GET /api/version"},
-		Models:  []Model{{"m:latest", 2048}, {"n", 0}, {"m", 2048}},
-		Context: Number{2048, "GET /api/ps context_length"},
+		Engine:    "ollama",
+		Version:   Text{Value: "0.32.14", Source: "GET /api/version", Basis: Stated},
+		Models:    []Model{{"m:latest", 2048}, {"n", 0}, {"m", 2048}},
+		Context:   Number{Value: 2048, Source: "GET /api/ps context_length", Basis: Stated},
+		Pool:      Number{Value: 2048, Source: "one request's window, which the runner's buffer holds: GET /api/ps context_length", Basis: Inferred},
+		Truncates: cuts, ContextShift: shifts,
 	})
 	wantFacts(t, map[string]string{"/api/ps": `{"models":[]}`, "/v1/models": listed}, Facts{
 		Engine: "ollama",
-		Models: []Model{{"m:latest", 0}, {"n", 0}, {"m", 0}},
+		Models: []Model{{"m:latest", 0}, {"n", 0}, {"m", 0}}, Truncates: cuts, ContextShift: shifts,
 	})
 }
 

@@ -1,6 +1,31 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// sglang also stands for what imitates its endpoints, such as this project's lab.
+var sglang = Engine{
+	Name: "sglang", ask: askSGLang, line: sglangLine,
+	names: []string{"sglang", "lmsysorg/sglang"},
+	flags: map[string]setting{
+		"context-length":                               number(func(f *Facts) *Number { return &f.Context }),
+		"max-total-tokens":                             number(func(f *Facts) *Number { return &f.Pool }),
+		"page-size":                                    number(func(f *Facts) *Number { return &f.PageSize }),
+		"num-reserved-decode-tokens":                   number(func(f *Facts) *Number { return &f.Reserve }),
+		"disaggregation-mode":                          sglangRole,
+		"disaggregation-transfer-backend":              text(func(f *Facts) *Text { return &f.Transfer }),
+		"disaggregation-enable-kv-checksum":            on(func(f *Facts) *Flag { return &f.Checksum }),
+		"allow-auto-truncate":                          on(func(f *Facts) *Flag { return &f.Truncates }),
+		"disable-radix-cache":                          off(func(f *Facts) *Flag { return &f.PrefixCache }),
+		"enable-hierarchical-cache":                    tier("hicache"),
+		"enable-lmcache":                               tier("lmcache"),
+		"disaggregation-decode-enable-offload-kvcache": tier("decode offload"),
+	},
+	defaults: sglangDefaults,
+}
 
 // sglangWorker is the part of SGLang's /server_info that states facts. The
 // answer carries api_key and admin_api_key in clear beside them; a field that
@@ -10,7 +35,16 @@ type sglangWorker struct {
 	MaxReqInputLen    count `json:"max_req_input_len"`
 	ContextLength     count `json:"context_length"` // null unless set by flag
 	PageSize          count `json:"page_size"`
+	Reserved          count `json:"num_reserved_decode_tokens"`
 	Version           word  `json:"version"`
+	Mode              word  `json:"disaggregation_mode"` // "null", "prefill" or "decode"
+	Backend           word  `json:"disaggregation_transfer_backend"`
+	Checksum          onOff `json:"disaggregation_enable_kv_checksum"`
+	AutoTruncate      onOff `json:"allow_auto_truncate"`
+	NoRadixCache      onOff `json:"disable_radix_cache"`
+	Hierarchical      onOff `json:"enable_hierarchical_cache"`
+	LMCache           onOff `json:"enable_lmcache"`
+	DecodeOffload     onOff `json:"disaggregation_decode_enable_offload_kvcache"`
 	// One entry a data-parallel rank.
 	InternalStates []struct {
 		MemoryUsage struct {
@@ -33,28 +67,54 @@ func askSGLang(ctx context.Context, a *asker, f *Facts) bool {
 			continue
 		}
 		from := "GET " + path + " "
-		for _, w := range answer.Prefill {
+		for i, w := range answer.Prefill {
 			f.addWorker(w, &f.Pool, from+"prefill[].")
+			f.addBehind(w, "prefill", fmt.Sprintf("%sprefill[%d].", from, i))
 		}
-		for _, w := range answer.Decode {
+		for i, w := range answer.Decode {
 			f.addWorker(w, &f.DecodePool, from+"decode[].")
+			f.addBehind(w, "decode", fmt.Sprintf("%sdecode[%d].", from, i))
 		}
 		if f.Pool.Value == 0 {
 			f.addWorker(answer.sglangWorker, &f.Pool, from)
+		} else {
+			f.Router.set(true, from+"prefill[]")
+			f.Role.set("both", from+"prefill[], decode[]")
 		}
 		if f.Pool.Value == 0 {
 			*f = Facts{Engine: f.Engine}
 			continue // another engine that happens to answer here
 		}
-		if f.Version.Value == "" {
-			f.setVersion(answer.sglangWorker, from)
-		}
+		f.Version.set(either(f.Version, string(answer.Version)), either(Text{f.Version.Source, "", ""}, from+"version"))
 		// The resolved window stands in the model list; /server_info has it
 		// only where a flag set it.
 		f.addListed(ctx, a)
+		for i := range f.Behind {
+			f.Behind[i].Context.least(count(f.Context.Value), f.Context.Source)
+			f.Behind[i].infer()
+		}
 		return true
 	}
 	return false
+}
+
+// either is what is known, or else w.
+func either(known Text, w string) string {
+	if known.Value != "" {
+		return known.Value
+	}
+	return w
+}
+
+// addBehind keeps what a router says of one worker.
+func (f *Facts) addBehind(w sglangWorker, role, from string) {
+	if len(f.Behind) == maxModels {
+		return
+	}
+	b := Facts{Engine: f.Engine}
+	b.addWorker(w, &b.Pool, from)
+	b.Role.set(role, from)
+	f.Behind = append(f.Behind, b)
 }
 
 // addWorker takes the smaller of what is known and what one worker says.
@@ -66,13 +126,78 @@ func (f *Facts) addWorker(w sglangWorker, pool *Number, from string) {
 	f.MaxInput.least(w.MaxReqInputLen, from+"max_req_input_len")
 	f.Context.least(w.ContextLength, from+"context_length")
 	f.PageSize.least(w.PageSize, from+"page_size")
+	f.Reserve.least(w.Reserved, from+"num_reserved_decode_tokens")
 	if f.Version.Value == "" {
-		f.setVersion(w, from)
+		f.Version.set(string(w.Version), from+"version")
+	}
+	if w.Mode != "" {
+		f.Role.set(roleOf(string(w.Mode)), from+"disaggregation_mode")
+	}
+	f.Transfer.set(string(w.Backend), from+"disaggregation_transfer_backend")
+	// One worker with a weakness is enough.
+	worst(&f.Truncates, w.AutoTruncate, true, from+"allow_auto_truncate")
+	worst(&f.Checksum, w.Checksum, false, from+"disaggregation_enable_kv_checksum")
+	if o := w.NoRadixCache; o.known {
+		worst(&f.PrefixCache, onOff{true, !o.on}, true, from+"disable_radix_cache")
+	}
+	for _, t := range []struct {
+		name string
+		is   onOff
+		key  string
+	}{{"hicache", w.Hierarchical, "enable_hierarchical_cache"}, {"lmcache", w.LMCache, "enable_lmcache"}, {"decode offload", w.DecodeOffload, "disaggregation_decode_enable_offload_kvcache"}} {
+		if t.is.known {
+			f.addTier(t.name, t.is.on, from+t.key)
+		}
 	}
 }
 
-func (f *Facts) setVersion(w sglangWorker, from string) {
-	if w.Version != "" {
-		f.Version = Text{string(w.Version), from + "version"}
+// worst takes a switch of one of several workers: bad wins over good.
+func worst(f *Flag, o onOff, bad bool, source string) {
+	if o.known && (!f.Known || o.on == bad) {
+		f.set(o.on, source)
+	}
+}
+
+// roleOf is the role that a disaggregation mode names.
+func roleOf(mode string) string {
+	switch mode {
+	case "prefill", "decode":
+		return mode
+	case "null", "none", "None":
+		return "both"
+	}
+	return ""
+}
+
+func sglangRole(f *Facts, value, source string) { f.Role.set(roleOf(value), source) }
+
+// sglangDefaults are those of release 0.5.
+func sglangDefaults(f *Facts) {
+	f.Role.orDefault("both", "SGLang's default")
+	f.Truncates.orDefault(false, "SGLang's default")
+	f.PrefixCache.orDefault(true, "SGLang's default")
+	f.Checksum.orDefault(false, "SGLang's default")
+	f.Offload.orDefault("none", "SGLang's default")
+}
+
+// sglangLine reads what a worker logs once it has its pool:
+// "max_total_num_tokens=171008, ..., context_len=169000, ...", and the
+// arguments that it was started with: "server_args=ServerArgs(...)".
+func sglangLine(f *Facts, line string) {
+	const at = "startup log "
+	f.Pool.least(after(line, "max_total_num_tokens="), at+"max_total_num_tokens")
+	f.Context.least(after(line, "context_len="), at+"context_len")
+	if !strings.Contains(line, "ServerArgs(") {
+		return
+	}
+	f.Context.least(after(line, "context_length="), at+"context_length")
+	f.PageSize.least(after(line, "page_size="), at+"page_size")
+	f.Reserve.least(after(line, "num_reserved_decode_tokens="), at+"num_reserved_decode_tokens")
+	f.Role.set(roleOf(wordAfter(line, "disaggregation_mode=")), at+"disaggregation_mode")
+	f.Transfer.set(wordAfter(line, "disaggregation_transfer_backend="), at+"disaggregation_transfer_backend")
+	f.Truncates.state(parseOnOff(wordAfter(line, "allow_auto_truncate=")), at+"allow_auto_truncate")
+	f.Checksum.state(parseOnOff(wordAfter(line, "disaggregation_enable_kv_checksum=")), at+"disaggregation_enable_kv_checksum")
+	if o := parseOnOff(wordAfter(line, "disable_radix_cache=")); o.known {
+		f.PrefixCache.set(!o.on, at+"disable_radix_cache")
 	}
 }

@@ -20,16 +20,26 @@ func TestFactsAreRead(t *testing.T) {
 	got := engine.Ask(t.Context(), http.DefaultClient, url+"/v1", "sk-a")
 	want := engine.Facts{
 		Engine:     "sglang",
-		Version:    engine.Text{Value: "0.5.11", Source: "GET /server_info prefill[].version"},
+		Version:    engine.Text{Value: "0.5.11", Source: "GET /server_info prefill[].version", Basis: engine.Stated},
 		Models:     []engine.Model{{ID: "lab", Context: 16384}},
-		Context:    engine.Number{Value: 16384, Source: "GET /server_info prefill[].context_length"},
-		Pool:       engine.Number{Value: 10640, Source: "GET /server_info prefill[].max_total_num_tokens"},
-		DecodePool: engine.Number{Value: 20480, Source: "GET /server_info decode[].max_total_num_tokens"},
-		MaxInput:   engine.Number{Value: 10634, Source: "GET /server_info prefill[].max_req_input_len"},
-		PageSize:   engine.Number{Value: 16, Source: "GET /server_info prefill[].page_size"},
+		Context:    engine.Number{Value: 16384, Source: "GET /server_info prefill[].context_length", Basis: engine.Stated},
+		Pool:       engine.Number{Value: 10640, Source: "GET /server_info prefill[].max_total_num_tokens", Basis: engine.Stated},
+		DecodePool: engine.Number{Value: 20480, Source: "GET /server_info decode[].max_total_num_tokens", Basis: engine.Stated},
+		MaxInput:   engine.Number{Value: 10634, Source: "GET /server_info prefill[].max_req_input_len", Basis: engine.Stated},
+		PageSize:   engine.Number{Value: 16, Source: "GET /server_info prefill[].page_size", Basis: engine.Stated},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+	if len(got.Behind) != 2 || got.Behind[0].MaxInput.Value != 10634 || got.Behind[1].MaxInput.Value != 16378 || got.Behind[1].Role.Value != "decode" {
+		t.Errorf("of the workers: %+v", got.Behind)
+	}
+	if !got.Router.Is(true) || !got.Truncates.Is(false) || !got.Checksum.Is(false) {
+		t.Errorf("got %+v", got)
+	}
+	short := engine.Facts{
+		Engine: got.Engine, Version: got.Version, Models: got.Models, Context: got.Context, Pool: got.Pool,
+		DecodePool: got.DecodePool, MaxInput: got.MaxInput, PageSize: got.PageSize,
+	}
+	if !reflect.DeepEqual(short, want) {
+		t.Errorf("got  %+v\nwant %+v", short, want)
 	}
 	if got := engine.Ask(t.Context(), http.DefaultClient, url, "sk-other"); got.Engine != "" {
 		t.Errorf("a stranger learns %+v", got)
