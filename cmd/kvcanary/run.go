@@ -30,9 +30,10 @@ const askAbove = 1_000_000
 type runCmd struct {
 	Protocols []string `arg:"" optional:"" name:"protocol" help:"Protocols to run: ${protocols}. All of them if none is named."`
 
-	BaseURL   string   `name:"base-url" required:"" placeholder:"URL" help:"Where the API is; most end in /v1."`
-	Model     string   `required:"" placeholder:"NAME" help:"Model to ask for."`
-	Dialect   string   `enum:"auto,openai" default:"auto" help:"How the API speaks: auto or openai (chat completions)."`
+	Config    string   `placeholder:"FILE" help:"YAML file that says what these flags say; flags win over it. See docs/config.md."`
+	BaseURL   string   `name:"base-url" placeholder:"URL" help:"Where the API is; most end in /v1. Needed, here or in the file."`
+	Model     string   `placeholder:"NAME" help:"Model to ask for. Needed, here or in the file."`
+	Dialect   string   `enum:",auto,openai" default:"" placeholder:"NAME" help:"How the API speaks: auto or openai (chat completions). Default: auto."`
 	APIKeyEnv string   `name:"api-key-env" placeholder:"VAR" help:"Environment variable that holds the API key."`
 	Tenant    []string `placeholder:"NAME=ENVVAR" help:"An identity to send as, and the environment variable that holds its key. Repeat for more."`
 
@@ -40,20 +41,25 @@ type runCmd struct {
 	Pool    int  `placeholder:"N" help:"Smallest KV pool of the engine, tokens, if you know it."`
 	Classic bool `help:"Let smoke send exactly what the published script sends."`
 
-	BudgetTokens   int           `name:"budget-tokens" placeholder:"N" help:"Most tokens to spend, prompts and answers together; 0 sets no limit."`
-	BudgetRequests int           `name:"budget-requests" placeholder:"N" help:"Most requests to make; 0 sets no limit."`
-	MaxTime        time.Duration `name:"max-time" placeholder:"D" help:"Longest time to run, for example 10m."`
-	Concurrency    int           `default:"4" placeholder:"N" help:"Most exchanges under way at once. Default: 4."`
-	Seed           *uint64       `placeholder:"N" help:"Makes the same plan and the same prompts again; what an earlier run with the same key and seed has left at the target cannot be told from this run's. Default: chosen anew."`
+	BudgetTokens   *int           `name:"budget-tokens" placeholder:"N" help:"Most tokens to spend, prompts and answers together; 0 sets no limit."`
+	BudgetRequests *int           `name:"budget-requests" placeholder:"N" help:"Most requests to make; 0 sets no limit."`
+	MaxTime        *time.Duration `name:"max-time" placeholder:"D" help:"Longest time to run, for example 10m; 0 sets no limit."`
+	Concurrency    int            `placeholder:"N" help:"Most exchanges under way at once. Default: 4."`
+	Seed           *uint64        `placeholder:"N" help:"Makes the same plan and the same prompts again; what an earlier run with the same key and seed has left at the target cannot be told from this run's. Default: chosen anew."`
 
 	KeyFile string `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with; made on first use. Default: kvcanary/key in the user's configuration directory."`
 	Out     string `placeholder:"DIR" help:"Directory for all of the run. Default: a new one under kvcanary-runs/."`
 	DryRun  bool   `name:"dry-run" help:"Print what would be sent and how many tokens it would cost; send nothing."`
 	Yes     bool   `help:"Send more than a million prompt tokens to a host that is not this machine without asking."`
 	Format  string `enum:"text,json" default:"text" help:"text or json."`
+
+	identities []identity // who to send as, from flags or file
 }
 
 func (c runCmd) Run(s *session) error {
+	if err := c.complete(); err != nil {
+		return err
+	}
 	cfg, err := c.config(s)
 	if err != nil {
 		return err
@@ -151,7 +157,7 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 		Protocols:   protocols,
 		Oracles:     oracle.All(),
 		Facts:       campaign.Facts{Context: c.Context, Pool: c.Pool},
-		Budget:      campaign.Budget{Tokens: c.BudgetTokens, Requests: c.BudgetRequests, Time: c.MaxTime},
+		Budget:      campaign.Budget{Tokens: orZero(c.BudgetTokens), Requests: orZero(c.BudgetRequests), Time: orZero(c.MaxTime)},
 		Concurrency: c.Concurrency,
 		Seed:        seed,
 		Key:         key,
@@ -214,29 +220,18 @@ func prefer(s *session, what string, flag, engine int) int {
 }
 
 func (c runCmd) tenants(s *session) ([]campaign.Tenant, error) {
-	if c.APIKeyEnv != "" && len(c.Tenant) > 0 {
-		return nil, usageErrorf("--api-key-env and --tenant exclude each other: name each identity with --tenant")
-	}
-	if len(c.Tenant) == 0 {
-		key, err := c.secret(s, c.APIKeyEnv)
-		return []campaign.Tenant{{Name: "default", Key: key}}, err
-	}
 	var all []campaign.Tenant
-	for _, t := range c.Tenant {
-		name, variable, ok := strings.Cut(t, "=")
-		if !ok || name == "" || variable == "" {
-			return nil, usageErrorf("--tenant %q: write NAME=ENVVAR, the name of an environment variable that holds the key", name)
-		}
-		key, err := c.secret(s, variable)
+	for _, id := range c.identities {
+		key, err := c.secret(s, id.variable)
 		if err != nil {
 			return nil, err
 		}
 		for _, other := range all {
 			if other.Key == key {
-				return nil, usageErrorf("tenants %s and %s have the same key: they would be one tenant", other.Name, name)
+				return nil, usageErrorf("tenants %s and %s have the same key: they would be one tenant", other.Name, id.name)
 			}
 		}
-		all = append(all, campaign.Tenant{Name: name, Key: key})
+		all = append(all, campaign.Tenant{Name: id.name, Key: key})
 	}
 	return all, nil
 }
@@ -289,7 +284,7 @@ func protocolNames() []string {
 // consent asks before a run becomes dear at somebody else's place. The forecast
 // may be wrong, so a run that nobody was asked about ends where it would have been.
 func (c runCmd) consent(s *session, tokens int, cfg *campaign.Config) error {
-	if c.Yes || isLoopback(c.BaseURL) || c.BudgetTokens > 0 && c.BudgetTokens <= askAbove {
+	if c.Yes || isLoopback(c.BaseURL) || cfg.Budget.Tokens > 0 && cfg.Budget.Tokens <= askAbove {
 		return nil
 	}
 	if tokens <= askAbove {

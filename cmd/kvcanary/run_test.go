@@ -9,6 +9,7 @@ import (
 )
 
 func TestConsent(t *testing.T) {
+	half := 500_000
 	for _, c := range []struct {
 		name   string
 		cmd    runCmd
@@ -23,14 +24,14 @@ func TestConsent(t *testing.T) {
 		{"few tokens elsewhere end at a million", runCmd{BaseURL: "https://api.example.com/v1"}, 20_000, false, "", true, askAbove},
 		{"a million and nobody to ask", runCmd{BaseURL: "https://api.example.com/v1"}, 1_000_001, false, "", false, 0},
 		{"told to", runCmd{BaseURL: "https://api.example.com/v1", Yes: true}, 5_000_000, false, "", true, 0},
-		{"a budget below a million", runCmd{BaseURL: "https://api.example.com/v1", BudgetTokens: 500_000}, 5_000_000, false, "", true, 500_000},
+		{"a budget below a million", runCmd{BaseURL: "https://api.example.com/v1", BudgetTokens: &half}, 5_000_000, false, "", true, 500_000},
 		{"asked, and yes", runCmd{BaseURL: "https://api.example.com/v1"}, 2_000_000, true, "y\n", true, 0},
 		{"asked, and no", runCmd{BaseURL: "https://api.example.com/v1"}, 2_000_000, true, "\n", false, 0},
 		{"asked, and gone", runCmd{BaseURL: "https://api.example.com/v1"}, 2_000_000, true, "", false, 0},
 	} {
 		var errs bytes.Buffer
 		s := &session{stdin: strings.NewReader(c.says), stderr: &errs, tty: c.tty}
-		cfg := campaign.Config{Budget: campaign.Budget{Tokens: c.cmd.BudgetTokens}}
+		cfg := campaign.Config{Budget: campaign.Budget{Tokens: orZero(c.cmd.BudgetTokens)}}
 		err := c.cmd.consent(s, c.tokens, &cfg)
 		if (err == nil) != c.ok || cfg.Budget.Tokens != c.budget {
 			t.Errorf("%s: %v, budget %d, want ok %v and %d", c.name, err, cfg.Budget.Tokens, c.ok, c.budget)

@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"pagetag":            {},
 	"internal/stats":     {},
 	"internal/wire":      {},
+	"internal/config":    {},
 	"internal/engine":    {},
 	"internal/layout":    {},
 	"internal/probe":     {"canary", "internal/stats", "internal/wire"},
