@@ -74,7 +74,7 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
 			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
-			Arm: s.Arm, Group: s.Group,
+			Arm: s.Arm, Group: s.Group, Adapter: s.Adapter,
 		}}
 		if s.Prefix != nil {
 			batch[i].head = r.prefix(*s.Prefix)

@@ -13,6 +13,18 @@ const (
 	Over      Purpose = "over"      // just over a limit
 )
 
+// The arms of comparisons. Exchanges of one group that are on different arms
+// differ in nothing but what the arm says.
+const (
+	ArmNull  = "null"  // nothing else runs and nothing was aborted: the control of the others
+	ArmLoad  = "load"  // beside other requests, or after requests that were aborted
+	ArmHit   = "hit"   // its prefix was sent before by another tenant, or for another adapter, and never by its own
+	ArmOwn   = "own"   // its prefix was sent before by the same tenant: what a cache that is kept apart may show
+	ArmMiss  = "miss"  // its prefix was never sent
+	ArmFirst = "first" // a prompt at temperature 0, before an unrelated one
+	ArmAgain = "again" // the same prompt after it
+)
+
 // Exchange is one request and its answer, with what was known when it was
 // sent. Oracles judge it without knowing how it was sent.
 type Exchange struct {
@@ -42,11 +54,12 @@ type Exchange struct {
 	// Holds are the seqs of other exchanges whose text stands in this prompt: it
 	// was sent their canaries and nonces, and may answer with them.
 	Holds []int `json:"holds,omitempty"`
-	// Arm is the side of a comparison that this exchange is on, as its protocol
-	// names it: "null", "hit", "miss". Empty for none. Group numbers the
-	// comparison within the protocol, from 1.
+	// Arm is the side of a comparison that this exchange is on, [ArmNull] and so
+	// on; empty for none. Group numbers the comparison within the protocol, from 1.
 	Arm   string `json:"arm,omitempty"`
 	Group int    `json:"group,omitempty"`
+	// Adapter was asked for in place of the bare model; empty for none.
+	Adapter string `json:"adapter,omitempty"`
 	// Left says that the client went away on purpose: no answer is no failure of the target.
 	Left bool `json:"left,omitempty"`
 
