@@ -11,48 +11,102 @@ import (
 type matrixCmd struct {
 	Trials    int    `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
 	Faults    string `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
-	Protocols string `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them."`
+	Protocols string `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
+	Defences  string `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
 	Seed      uint64 `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
 	Format    string `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
 }
 
 func (c matrixCmd) Run(s *session) error {
-	o := matrix.Options{Trials: c.Trials, Faults: matrix.Faults(), Probes: matrix.Probes(), Seed: c.Seed}
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	if s.tty {
+		o.Progress = func(p matrix.Progress) {
+			fmt.Fprintf(s.stderr, "\r\x1b[K%d of %d trials: %s %s, %s", p.Done, p.Trials, p.Fault, p.Defence, p.Probe)
+		}
+	}
+	table, err := matrix.Run(s.ctx, o)
+	endProgress(s)
+	if table == nil {
+		return exitError{exitUsage, err}
+	}
+	if err := c.show(s, table); err != nil {
+		return unreachable(err)
+	}
+	switch {
+	case s.ctx.Err() != nil:
+		return exitError{exitInconclusive, fmt.Errorf("interrupted: what was measured until then is above")}
+	case err != nil:
+		return unreachable(err)
+	}
+	return nil
+}
+
+func (c matrixCmd) show(s *session, table *matrix.Table) error {
+	if c.Format == "markdown" {
+		return table.Markdown(s.stdout)
+	}
+	return show(s, c.Format, table, func() error { return table.Text(s.stdout) })
+}
+
+// options reads the flags.
+func (c matrixCmd) options() (o matrix.Options, err error) {
+	o = matrix.Options{Trials: c.Trials, Faults: matrix.Faults(), Probes: matrix.Probes(), Seed: c.Seed}
 	if c.Trials < 1 {
-		return usageErrorf("--trials %d: at least 1 is needed", c.Trials)
+		return o, usageErrorf("--trials %d: at least 1 is needed", c.Trials)
 	}
 	if c.Faults != "" {
-		o.Faults = nil
-		for _, name := range strings.Split(c.Faults, ",") {
-			rows := matrix.Modes(strings.TrimSpace(name))
-			if rows == nil {
-				return usageErrorf("no fault %q: choose of %s", name, strings.Join(matrix.Faults(), ", "))
-			}
-			o.Faults = append(o.Faults, rows...)
+		if o.Faults, err = rows("fault", c.Faults, matrix.Faults()); err != nil {
+			return o, err
+		}
+	}
+	if c.Defences != "" {
+		if o.Defences, err = c.defences(); err != nil {
+			return o, err
+		}
+		o.Best = c.Protocols == ""
+		o.Faults = slices.DeleteFunc(o.Faults, func(f string) bool { return f == matrix.NoFault })
+		if len(o.Faults) == 0 {
+			return o, usageErrorf("--defences needs a fault: name one with --faults, or leave it out for all")
 		}
 	}
 	if c.Protocols != "" {
 		chosen, err := choose("protocol", strings.Split(c.Protocols, ","), probeNames(o.Probes))
 		if err != nil {
-			return err
+			return o, err
 		}
 		o.Probes = slices.DeleteFunc(o.Probes, func(p matrix.Probe) bool { return !slices.Contains(chosen, p.Name) })
 	}
-	if s.tty {
-		o.Done = func(fault, probe string, _ int) { fmt.Fprintf(s.stderr, "\r\x1b[K%s, %s", fault, probe) }
+	return o, nil
+}
+
+// defences begin with none: what there is to be defended against.
+func (c matrixCmd) defences() ([]string, error) {
+	out := []string{matrix.NoDefence}
+	if c.Defences == "all" {
+		return append(out, matrix.Defences()...), nil
 	}
-	table, err := matrix.Run(s.ctx, o)
-	endProgress(s)
-	if s.ctx.Err() != nil {
-		return exitError{exitInconclusive, fmt.Errorf("interrupted")}
+	named, err := rows("defence", c.Defences, append(matrix.Defences(), matrix.NoDefence))
+	for _, d := range named {
+		if d != matrix.NoDefence {
+			out = append(out, d)
+		}
 	}
-	if err != nil {
-		return unreachable(err)
+	return out, err
+}
+
+// rows are what a list of names stands for; a name without a mode stands for all modes.
+func rows(what, list string, all []string) (out []string, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		named := matrix.Modes(strings.TrimSpace(name), all)
+		if named == nil {
+			return nil, usageErrorf("no %s %q: choose of %s", what, name, strings.Join(all, ", "))
+		}
+		out = append(out, named...)
 	}
-	if c.Format == "markdown" {
-		return table.Markdown(s.stdout)
-	}
-	return show(s, c.Format, table, func() error { return table.Text(s.stdout) })
+	return out, nil
 }
 
 // choose returns the names asked for, or says which of them there is not.

@@ -3,6 +3,7 @@ package matrix
 import (
 	"bytes"
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvcanary/kvcanary/internal/lab"
+	"github.com/kvcanary/kvcanary/internal/oracle"
 )
 
 // A small version of docs/power.md: what the tables there say must stay true.
@@ -65,6 +67,60 @@ func TestTableDependsOnTheSeedAlone(t *testing.T) {
 	}
 }
 
+// What was measured before an interruption is kept, and counted right.
+func TestInterruptionKeepsWhatIsThere(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	table, err := Run(ctx, Options{
+		Trials: 6, Faults: []string{NoFault}, Probes: pick(t, "published script", "straddle"), Lab: mini(), Workers: 1,
+		Progress: func(p Progress) {
+			if p.Trials != 12 {
+				t.Errorf("%d trials in all, want 12", p.Trials)
+			}
+			if p.Done == 3 {
+				cancel()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if len(table.Cells) != 1 || table.Cells[0].Trials != 3 {
+		t.Errorf("interrupted after three trials: %+v", table.Cells)
+	}
+}
+
+// Each verdict of a defence, live, on the incident.
+func TestDefencesLive(t *testing.T) {
+	want := map[string]Verdict{
+		NoDefence: Misses, "retire": Stops, "coverage": Detects, "zero_on_alloc": Blunts,
+		"checksum:sender": Misses, "checksum:receiver": Detects,
+	}
+	o := Options{Trials: 2, Faults: []string{"stale_reserve:prefill_usage"}, Probes: Probes(), Best: true, Seed: 50, Lab: mini()}
+	for d := range want {
+		o.Defences = append(o.Defences, d)
+	}
+	table, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Cells) != len(want) {
+		t.Errorf("%d cells for %d defences under the best probe", len(table.Cells), len(want))
+	}
+	for _, c := range table.Cells {
+		if c.Verdict != want[c.Defence] {
+			t.Errorf("%s: %s (%+v), want %s", c.Defence, c.Verdict, c.Kinds, want[c.Defence])
+		}
+	}
+	var md bytes.Buffer
+	if err := table.Markdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(md.String(), "| none | misses 2/2 |") || !strings.Contains(md.String(), "| coverage | detects 2/2 |") {
+		t.Errorf("markdown:\n%s", &md)
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	if _, err := Run(context.Background(), Options{Trials: 0}); err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Errorf("no trials: %v", err)
@@ -74,43 +130,47 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Run(ended, Options{Trials: 1, Faults: []string{NoFault}, Probes: pick(t, "straddle")}); err == nil {
-		t.Error("a cancelled run ends without an error")
+	if table, err := Run(ended, Options{Trials: 1, Faults: []string{NoFault}, Probes: pick(t, "straddle")}); !errors.Is(err, context.Canceled) || len(table.Cells) != 0 {
+		t.Errorf("a cancelled run ends with %v and %+v", err, table)
 	}
 }
 
 func TestModes(t *testing.T) {
-	if got := Modes("stale_reserve"); len(got) != 2 || got[0] != "stale_reserve:prefill_usage" {
+	if got := Modes("stale_reserve", Faults()); len(got) < 2 || got[0] != "stale_reserve:prefill_usage" {
 		t.Errorf("stale_reserve stands for %v", got)
 	}
-	if got := Modes(NoFault); len(got) != 1 {
+	if got := Modes(NoFault, Faults()); len(got) != 1 {
 		t.Errorf("%s stands for %v", NoFault, got)
 	}
-	if got := Modes("stale"); got != nil {
+	if got := Modes("stale", Faults()); got != nil {
 		t.Errorf("half a name stands for %v", got)
 	}
 }
 
 func TestSummary(t *testing.T) {
-	c := summarize("f", "p", []outcome{
-		{found: true, leak: true, requests: 3, tokens: 100},
-		{found: true, requests: 5, tokens: 300},
-		{unsure: true, requests: 9, tokens: 800},
+	c := sum(t, []*outcome{
+		{kinds: []oracle.Kind{oracle.Leak, oracle.FailOpen}, requests: 3, tokens: 100},
+		nil, // interrupted before this one was made
+		{kinds: []oracle.Kind{oracle.FailOpen}, requests: 5, tokens: 300},
+		{unsure: true, failed: 2, requests: 9, tokens: 800},
 		{requests: 9, tokens: 800},
 	})
+	if c.Trials != 4 || c.Kinds[oracle.FailOpen] != 2 || c.Kinds[oracle.Leak] != 1 || c.Failed != 1 || c.Crossed != 1 {
+		t.Errorf("%+v", c)
+	}
 	if c.Found.Count != 2 || c.Leak.Count != 1 || c.Unsure != 1 || c.Requests != 9 || c.PromptTokens != 800 {
 		t.Errorf("%+v", c)
 	}
 	if u := c.Until; *u.Mean != 1000 || *u.Lower >= 1000 || *u.Upper <= 1000 {
 		t.Errorf("500 tokens a trial at a rate of one half: %v", u)
 	}
-	if u := summarize("f", "p", []outcome{{tokens: 500}}).Until; u.Mean != nil || u.Upper != nil || *u.Lower < 500 {
+	if u := sum(t, []*outcome{{tokens: 500}}).Until; u.Mean != nil || u.Upper != nil || *u.Lower < 500 {
 		t.Errorf("never found: %v", u)
 	}
 }
 
 func TestRendering(t *testing.T) {
-	table := &Table{Trials: 1, Cells: []Cell{summarize("none", "smoke", []outcome{{requests: 2, tokens: 50}})}}
+	table := &Table{Trials: 1, Cells: []Cell{sum(t, []*outcome{{requests: 2, tokens: 50}})}}
 	var text, md bytes.Buffer
 	if err := table.Text(&text); err != nil {
 		t.Fatal(err)
@@ -125,6 +185,16 @@ func TestRendering(t *testing.T) {
 	if len(lines) != 3 || strings.Count(lines[0], "|") != strings.Count(lines[2], "|") {
 		t.Errorf("markdown:\n%s", &md)
 	}
+}
+
+func sum(t *testing.T, outcomes []*outcome) Cell {
+	t.Helper()
+	c := cell{fault: "f", probe: Probe{Name: "p", Concurrency: 1}, outcomes: outcomes}
+	got, ok := c.summary()
+	if !ok {
+		t.Fatal("nothing to sum up")
+	}
+	return got
 }
 
 // mini is an engine of the same proportions, a quarter of the size.

@@ -1,49 +1,131 @@
 package matrix
 
 import (
-	"fmt"
-	"io"
-	"strings"
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/stats"
 )
 
-// Text writes the table for a terminal, Markdown for a document: the same
-// columns in the same order.
-func (t *Table) Text(w io.Writer) error {
-	return t.write(w, "%-28s %-16s %7s  %-22s %-22s %6s %9s %9s  %s\n", "")
+// Schema names the JSON of a Table.
+const Schema = "kvcanary.matrix/v1"
+
+// Table is what was measured. JSON names are a contract.
+type Table struct {
+	Schema string `json:"schema"`
+	Trials int    `json:"trials"`
+	Seed   uint64 `json:"seed"`
+	Cells  []Cell `json:"cells"`
 }
 
-// Markdown writes the table as Markdown.
-func (t *Table) Markdown(w io.Writer) error {
-	return t.write(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", "|---|---|---|---|---|---|---|---|---|\n")
+// Cell is one fault under one probe. Without a fault its rates are those of
+// false alarms.
+type Cell struct {
+	Fault   string `json:"fault"`
+	Defence string `json:"defence,omitempty"` // the one that the engine has adopted, if any
+	Probe   string `json:"probe"`
+	Trials  int    `json:"trials"` // that were made
+	// Exact says that the same seeds give the same cell on any machine: one
+	// exchange at a time, and no writes that take their own time. Else the cell
+	// is a sample of what the interval says.
+	Exact  bool `json:"exact"`
+	Found  Rate `json:"found"` // any finding
+	Leak   Rate `json:"leak"`  // a leak or misroute proven
+	Unsure int  `json:"inconclusive"`
+	// Crossed counts the trials in which something of one request reached
+	// another, proven or beyond chance.
+	Crossed int `json:"crossed"`
+	// Kinds counts the trials that have a finding of each kind.
+	Kinds map[oracle.Kind]int `json:"kinds,omitempty"`
+	// Failed counts the trials in which a request, of the prober or of another
+	// customer, ended with an error of the engine's.
+	Failed int `json:"failed,omitempty"`
+	// Verdict says what the defence does about the fault, if there is one.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Cost of a trial up to its first finding, or to its end, tokens and requests.
+	Requests     int `json:"requests_median"`
+	PromptTokens int `json:"prompt_tokens_median"`
+	// Until is how many prompt tokens it takes on average until a finding, if
+	// trials are repeated until there is one.
+	Until Until `json:"prompt_tokens_until_found"`
 }
 
-func (t *Table) write(w io.Writer, row, rule string) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, row, "fault", "probe", "trials", "found, % (95 %)", "leak proven, % (95 %)", "unsure", "requests", "tokens", "tokens until found (95 %)")
-	b.WriteString(rule)
-	for _, c := range t.Cells {
-		fmt.Fprintf(&b, row, c.Fault, c.Probe, fmt.Sprint(c.Trials), c.Found, c.Leak, fmt.Sprint(c.Unsure),
-			fmt.Sprint(c.Requests), fmt.Sprint(c.PromptTokens), c.Until)
+// Rate is a share of trials with its exact 95 % interval.
+type Rate struct {
+	Count int     `json:"count"`
+	Rate  float64 `json:"rate"`
+	Lower float64 `json:"lower"`
+	Upper float64 `json:"upper"`
+}
+
+// Until is prompt tokens spent a trial divided by the rate of finding; the
+// bounds take the rate's. Nil where that rate is 0: never, or no bound.
+type Until struct {
+	Mean  *float64 `json:"mean"`
+	Lower *float64 `json:"lower"`
+	Upper *float64 `json:"upper"`
+}
+
+const confidence = 0.95
+
+// summary sums up the trials that were made; ok is false if there are none.
+func (c *cell) summary() (out Cell, ok bool) {
+	made := slices.DeleteFunc(slices.Clone(c.outcomes), func(o *outcome) bool { return o == nil })
+	out = Cell{
+		Fault: c.fault, Defence: c.defence, Probe: c.probe.Name, Trials: len(made),
+		Exact: c.probe.Concurrency == 1 && !oneSided(c.fault),
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// String is the rate in percent with its interval.
-func (r Rate) String() string {
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", 100*r.Rate, 100*r.Lower, 100*r.Upper)
-}
-
-// String is the mean with its interval; a bound that does not exist is "no bound".
-func (u Until) String() string {
-	show := func(v *float64, none string) string {
-		if v == nil {
-			return none
+	if len(made) == 0 {
+		return out, false
+	}
+	var requests, tokens []int
+	spent, found, leaks := 0, 0, 0
+	for _, t := range made {
+		requests, tokens = append(requests, t.requests), append(tokens, t.tokens)
+		spent += t.tokens
+		found += count(len(t.kinds) > 0)
+		leaks += count(t.leak())
+		out.Crossed += count(t.crossed())
+		out.Unsure += count(t.unsure)
+		out.Failed += count(t.failed > 0)
+		for _, k := range t.kinds {
+			if out.Kinds == nil {
+				out.Kinds = map[oracle.Kind]int{}
+			}
+			out.Kinds[k]++
 		}
-		return fmt.Sprintf("%.0f", *v)
 	}
-	if u.Mean == nil {
-		return fmt.Sprintf("never found (more than %s)", show(u.Lower, "0"))
+	out.Found, out.Leak = rate(found, len(made)), rate(leaks, len(made))
+	out.Requests, out.PromptTokens = median(requests), median(tokens)
+	each := float64(spent) / float64(len(made))
+	out.Until = Until{over(each, out.Found.Rate), over(each, out.Found.Upper), over(each, out.Found.Lower)}
+	if c.defence != "" {
+		out.Verdict = verdict(made)
 	}
-	return fmt.Sprintf("%s (%s to %s)", show(u.Mean, ""), show(u.Lower, "0"), show(u.Upper, "no bound"))
+	return out, true
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func over(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	q := a / b
+	return &q
+}
+
+func rate(k, n int) Rate {
+	lower, upper := stats.Interval(k, n, confidence)
+	return Rate{k, float64(k) / float64(n), lower, upper}
+}
+
+func median(v []int) int {
+	slices.Sort(v)
+	return v[len(v)/2]
 }

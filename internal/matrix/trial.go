@@ -9,6 +9,8 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,23 +24,29 @@ import (
 
 // outcome is what one trial came to.
 type outcome struct {
-	found, leak bool
-	unsure      bool
-	requests    int // up to the first finding, else all
-	tokens      int // prompt tokens sent with them
+	kinds    []oracle.Kind // of its findings, each once, in order
+	unsure   bool
+	failed   int // requests that ended with an error of the engine's
+	requests int // up to the first finding, else all
+	tokens   int // prompt tokens sent with them
 }
 
-// answerTokens is long enough for some twenty words, a token a byte.
-const answerTokens = 160
+func (o *outcome) leak() bool {
+	return slices.Contains(o.kinds, oracle.Leak) || slices.Contains(o.kinds, oracle.Misroute)
+}
+
+const (
+	// answerTokens is long enough for some twenty words, a token a byte.
+	answerTokens = 160
+	// longest is how long a trial may take. None comes near it.
+	longest = 5 * time.Minute
+)
 
 // trial starts an engine, lets other customers use it, and runs one campaign.
-// The campaign sends one exchange at a time, so that a trial depends on its
-// seed alone.
-func trial(ctx context.Context, cfg lab.Config, fault string, p Probe, seed uint64) (outcome, error) {
-	cfg.Workers = 1
-	if fault != NoFault {
-		cfg.Faults = []string{fault}
-	}
+// With one exchange at a time a trial depends on its seed alone.
+func trial(ctx context.Context, cfg lab.Config, p Probe, seed uint64) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	engine, err := lab.StartPipe(cfg)
 	if err != nil {
 		return outcome{}, err
@@ -50,63 +58,114 @@ func trial(ctx context.Context, cfg lab.Config, fault string, p Probe, seed uint
 	}
 	defer server.Close(ctx)
 
-	others := newTraffic(engine, seed)
-	if err := others.fill(ctx, cfg.DecodePool); err != nil {
-		return outcome{}, err
-	}
+	others := &traffic{backend: engine, seed: seed}
+	others.fill(ctx, cfg.DecodePool, atOnce(cfg, p))
 	client, err := wire.NewClient(wire.Options{BaseURL: server.URL})
 	if err != nil {
 		return outcome{}, err
 	}
+	defer client.Close()
 	var made []wire.Exchange
-	result, err := campaign.Run(ctx, campaign.Config{
-		Target:      campaign.Target{BaseURL: server.URL, Model: lab.ModelName, Dialect: "openai"},
-		Tenants:     []campaign.Tenant{{Name: "a"}, {Name: "b"}},
-		Protocols:   []probe.Protocol{p.Protocol},
-		Oracles:     p.Oracles,
-		Facts:       campaign.Facts{Context: cfg.Context, Pool: cfg.PrefillPool, PageSize: cfg.PageSize, Pairs: p.Pairs, MaxAnswer: answerTokens},
-		Concurrency: 1,
-		Seed:        seed,
-		Key:         sha256.Sum256(binary.BigEndian.AppendUint64([]byte("kvcanary matrix "), seed)),
-		Client:      busy{client, others},
-		Observe:     func(e wire.Exchange, _ []wire.Message) { made = append(made, e) },
-	})
+	c := campaignOf(cfg, p, seed)
+	c.Target.BaseURL, c.Client = server.URL, busy{client, others}
+	c.Observe = func(e wire.Exchange, _ []wire.Message) { made = append(made, e) }
+	result, err := campaign.Run(ctx, c)
 	if err != nil {
 		return outcome{}, err
 	}
-	if others.err != nil {
-		return outcome{}, others.err
+	if err := others.refused(); err != nil {
+		return outcome{}, err
 	}
-	return judge(result, made), nil
+	if err := ctx.Err(); err != nil {
+		return outcome{}, err
+	}
+	out := judge(result, made)
+	out.failed += int(others.failed.Load())
+	return out, nil
 }
 
-func serve(engine *lab.Engine) (*api.Server, error) {
+// atOnce is how many of the others fill the pool at the same time: one where
+// the trial has to be the same every time.
+func atOnce(cfg lab.Config, p Probe) int {
+	if p.Concurrency == 1 && !cfg.OneSided {
+		return 1
+	}
+	return 8
+}
+
+// campaignOf is the campaign of a trial that lacks only its client.
+func campaignOf(cfg lab.Config, p Probe, seed uint64) campaign.Config {
+	c := campaign.Config{
+		Target:      campaign.Target{Model: lab.ModelName, Dialect: "openai"},
+		Protocols:   []probe.Protocol{p.Protocol},
+		Oracles:     p.Oracles,
+		Facts:       campaign.Facts{Context: cfg.Context, Pool: cfg.PrefillPool, PageSize: cfg.PageSize, Pairs: p.Pairs, MaxAnswer: answerTokens},
+		Concurrency: p.Concurrency,
+		Seed:        seed,
+		Key:         sha256.Sum256(binary.BigEndian.AppendUint64([]byte("kvcanary matrix "), seed)),
+	}
+	for key, tenant := range keys() {
+		c.Tenants = append(c.Tenants, campaign.Tenant{Name: tenant, Key: key})
+	}
+	slices.SortFunc(c.Tenants, func(a, b campaign.Tenant) int { return int(a.Name[0]) - int(b.Name[0]) })
+	return c
+}
+
+// keys are the tenants of every trial by their keys.
+func keys() map[string]string { return map[string]string{"key of a": "a", "key of b": "b"} }
+
+func serve(engine *lab.Engine) (*api.Server, error) { return listen(handler(engine)) }
+
+// handler is the API of an engine.
+func handler(engine *lab.Engine) http.Handler {
+	var id atomic.Int64
+	return api.NewHandler(api.Options{
+		Backend: engine, Model: lab.ModelName, Keys: keys(), Now: time.Now,
+		NewID: func() string { return fmt.Sprint(id.Add(1)) },
+	})
+}
+
+func listen(h http.Handler) (*api.Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	var id atomic.Int64
-	return api.Serve(l, api.NewHandler(api.Options{
-		Backend: engine, Model: lab.ModelName, Now: time.Now,
-		NewID: func() string { return fmt.Sprint(id.Add(1)) },
-	}), log.New(io.Discard, "", 0)), nil
+	return api.Serve(l, h, log.New(io.Discard, "", 0)), nil
 }
 
 func judge(r *campaign.Result, made []wire.Exchange) outcome {
 	o := outcome{unsure: r.Verdict == campaign.Inconclusive}
-	last := len(made) - 1
+	last := 0
+	for i := range made {
+		last = max(last, made[i].Seq)
+	}
 	for _, f := range r.Findings {
-		o.found = true
-		o.leak = o.leak || f.Kind == oracle.Leak || f.Kind == oracle.Misroute
+		if !slices.Contains(o.kinds, f.Kind) {
+			o.kinds = append(o.kinds, f.Kind)
+		}
 		last = min(last, f.Exchange)
 	}
+	slices.Sort(o.kinds)
 	for i := range made {
+		o.failed += count(failed(&made[i]))
 		if made[i].Seq <= last {
 			o.requests++
 			o.tokens += made[i].SentTokens
 		}
 	}
 	return o
+}
+
+// failed says that an exchange ended with an error of the engine's.
+func failed(e *wire.Exchange) bool {
+	a := e.Answer
+	switch {
+	case a == nil || e.Left:
+		return false
+	case a.Failure != nil:
+		return true
+	}
+	return a.Refusal != nil && a.Refusal.Kind == wire.RefusedServer
 }
 
 // busy is a client whose target serves others between any two exchanges.
@@ -120,4 +179,4 @@ func (b busy) Do(ctx context.Context, r wire.Request) *wire.Answer {
 	return b.Client.Do(ctx, r)
 }
 
-var errRefused = errors.New("another customer's request failed")
+var errRefused = errors.New("another customer's request was refused")

@@ -1,0 +1,76 @@
+package matrix
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/lab"
+)
+
+// NoFault is the name of the row of an engine that is correct.
+const NoFault = "none"
+
+// lag is how long a one-sided write takes at most, as over a network that is
+// busy: a client has the time to leave while it is under way.
+const lag = 100 * time.Millisecond
+
+// timeLimit ends a request that a fault has made hang.
+const timeLimit = 20 * time.Second
+
+// Faults lists every fault of the lab in every mode, and the engine without one.
+func Faults() []string { return append([]string{NoFault}, specs(lab.Faults)...) }
+
+// Defences lists every defence of the lab in every mode.
+func Defences() []string { return specs(lab.Defences) }
+
+func specs(table []lab.Switch) []string {
+	var out []string
+	for _, f := range table {
+		if len(f.Modes) == 0 {
+			out = append(out, f.Name)
+		}
+		for _, m := range f.Modes {
+			out = append(out, f.Name+":"+m)
+		}
+	}
+	return out
+}
+
+// Modes are the rows that a name stands for: itself, or every mode of a switch
+// that has some. nil if all has no such name.
+func Modes(name string, all []string) []string {
+	var out []string
+	for _, row := range all {
+		if row == name || strings.HasPrefix(row, name+":") {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// late are the faults that are tried on an engine with one-sided writes, which
+// take their time, and a free list that gives out the last page first: some show
+// only there, the others hardly elsewhere.
+var late = []string{"late_write", "stale_source", "double_owner"}
+
+func oneSided(fault string) bool {
+	return slices.ContainsFunc(late, func(name string) bool { return Modes(name, Faults())[0] == fault })
+}
+
+// config is the engine of a cell's trials.
+func (o Options) config(c *cell) lab.Config {
+	cfg := o.Lab
+	cfg.Workers = 1
+	cfg.TimeLimit = timeLimit
+	if c.fault != NoFault {
+		cfg.Faults = []string{c.fault}
+	}
+	if c.defence != "" && c.defence != NoDefence {
+		cfg.Defences = []string{c.defence}
+	}
+	if oneSided(c.fault) {
+		cfg.OneSided, cfg.Lag, cfg.Policy = true, lag, "lifo"
+	}
+	return cfg
+}
