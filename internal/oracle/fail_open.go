@@ -77,7 +77,7 @@ func unread(e *wire.Exchange, limit int, controls arm) string {
 
 // silent reports whether an answer ended for its length without a word.
 func silent(e *wire.Exchange) bool {
-	if e.Answer.Finish != "length" {
+	if !e.Answer.CutShort() || e.ReasonedAway() {
 		return false
 	}
 	for _, p := range e.Answer.Pieces {

@@ -35,8 +35,20 @@ func (e *Exchange) EchoLost() bool {
 	if !e.Answer.Served() || e.Asked < 0 || e.Nonces[e.Asked] == "" || e.Echoes(e.Asked) {
 		return false
 	}
-	reasonedAway := e.Answer.Text(Content) == "" && e.Answer.Text(Reasoning) != "" && e.Answer.Finish != "stop"
-	return !reasonedAway
+	return !e.ReasonedAway()
+}
+
+// ReasonedAway reports whether an answer spent the tokens that it may have on
+// reasoning, shown or only counted, so that it could say nothing. Some servers
+// report an end of the model's own for that.
+func (e *Exchange) ReasonedAway() bool {
+	a := e.Answer
+	if !a.Served() || strings.TrimSpace(a.Text(Content)) != "" || a.Text(ToolCalls) != "" {
+		return false
+	}
+	reasoned := a.Text(Reasoning) != "" || a.Usage != nil && a.Usage.Reasoning > 0
+	spent := a.Usage != nil && e.MaxTokens > 0 && a.Usage.Completion >= e.MaxTokens
+	return reasoned && (spent || !a.EndedByItself())
 }
 
 // Used is how many prompt tokens the target says it has read, with cached

@@ -129,19 +129,19 @@ func TestStillServed(t *testing.T) {
 		usage      *Usage
 	}{
 		{"no usage", events(chunkHello, chunkWorld, chunkStop, "[DONE]"), nil},
-		{"no DONE", events(chunkHello, chunkWorld, chunkStop, chunkUsage), &Usage{7, 2, 3}},
+		{"no DONE", events(chunkHello, chunkWorld, chunkStop, chunkUsage), &Usage{Prompt: 7, Completion: 2, Cached: 3}},
 		{"no last blank line", strings.TrimRight(events(chunkHello, chunkWorld, chunkStop), "\n"), nil},
 		{"no finish", events(chunkHello, chunkWorld, "[DONE]"), nil},
-		{"CRLF, comments, BOM", "\ufeff: hi\r\n\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"), &Usage{7, 2, 3}},
-		{"keep-alive lines", "\n\n\n" + goodStream, &Usage{7, 2, 3}},
-		{"usage twice", events(chunkHello, chunkWorld, strings.Replace(chunkUsage, "7", "1", 1), chunkStop, chunkUsage, "[DONE]"), &Usage{7, 2, 3}},
+		{"CRLF, comments, BOM", "\ufeff: hi\r\n\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"), &Usage{Prompt: 7, Completion: 2, Cached: 3}},
+		{"keep-alive lines", "\n\n\n" + goodStream, &Usage{Prompt: 7, Completion: 2, Cached: 3}},
+		{"usage twice", events(chunkHello, chunkWorld, strings.Replace(chunkUsage, "7", "1", 1), chunkStop, chunkUsage, "[DONE]"), &Usage{Prompt: 7, Completion: 2, Cached: 3}},
 		{"usage negative", events(chunkHello, chunkWorld, chunkStop, usage(`"prompt_tokens":-7`), "[DONE]"), nil},
 		{"usage NaN", events(chunkHello, chunkWorld, chunkStop, usage(`"prompt_tokens":NaN`), "[DONE]"), nil},
-		{"usage in part NaN", events(chunkHello, chunkWorld, chunkStop, strings.Replace(chunkUsage, `"completion_tokens":2`, `"completion_tokens":-Infinity`, 1), "[DONE]"), &Usage{7, 0, 3}},
+		{"usage in part NaN", events(chunkHello, chunkWorld, chunkStop, strings.Replace(chunkUsage, `"completion_tokens":2`, `"completion_tokens":-Infinity`, 1), "[DONE]"), &Usage{Prompt: 7, Completion: 0, Cached: 3}},
 		{"usage of another type", events(chunkHello, chunkWorld, chunkStop, usage(`"prompt_tokens":{}`), "[DONE]"), nil},
-		{"usage as float", events(chunkHello, chunkWorld, chunkStop, usage(`"prompt_tokens":7.0`), "[DONE]"), &Usage{7, 2, 3}},
+		{"usage as float", events(chunkHello, chunkWorld, chunkStop, usage(`"prompt_tokens":7.0`), "[DONE]"), &Usage{Prompt: 7, Completion: 2, Cached: 3}},
 		{"error null", events(strings.Replace(chunkHello, "{", `{"error":null,`, 1), chunkWorld, chunkStop, "[DONE]"), nil},
-		{"text after DONE", goodStream + "data: more\n\n", &Usage{7, 2, 3}},
+		{"text after DONE", goodStream + "data: more\n\n", &Usage{Prompt: 7, Completion: 2, Cached: 3}},
 		{"stream without data:", strings.ReplaceAll(events(chunkHello, chunkWorld, chunkStop), "data: ", ""), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

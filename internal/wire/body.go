@@ -29,23 +29,13 @@ func quote(s string) string {
 
 // messagesJSON is the value of a "messages" field, brackets included.
 func messagesJSON(ms []Message) []segment {
-	out := []segment{{json: "["}}
-	for i, m := range ms {
-		sep := ""
-		if i > 0 {
-			sep = ","
+	return messagesIn(ms, func(m Message) (head, tail string) {
+		head = `{"role":` + quote(m.Role) + `,"content":`
+		if len(m.Images) == 0 {
+			return head + `"`, `"}`
 		}
-		open, end := `"`, `"}`
-		if len(m.Images) > 0 {
-			open, end = "["+imageParts(m.Images)+`{"type":"text","text":"`, `"}]}`
-		}
-		out = append(out, segment{json: sep + `{"role":` + quote(m.Role) + `,"content":` + open})
-		if m.Text != nil {
-			out = append(out, segment{text: m.Text})
-		}
-		out = append(out, segment{json: end})
-	}
-	return append(out, segment{json: "]"})
+		return head + "[" + imageParts(m.Images) + `{"type":"text","text":"`, `"}]}`
+	})
 }
 
 // imageParts are PNG files as content parts of the chat API, each with a comma
@@ -53,9 +43,34 @@ func messagesJSON(ms []Message) []segment {
 func imageParts(images [][]byte) string {
 	var b strings.Builder
 	for _, png := range images {
-		b.WriteString(`{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(png) + `"}},`)
+		b.WriteString(`{"type":"image_url","image_url":{"url":"` + dataURL(png) + `"}},`)
 	}
 	return b.String()
+}
+
+// dataURL is a PNG file as a URL.
+func dataURL(png []byte) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
+}
+
+// messagesIn is a list of messages, brackets included. Each is its text as the
+// inside of a JSON string, between a head that opens the string and a tail that
+// closes it.
+func messagesIn(ms []Message, around func(Message) (head, tail string)) []segment {
+	out := []segment{{json: "["}}
+	for i, m := range ms {
+		sep := ""
+		if i > 0 {
+			sep = ","
+		}
+		head, tail := around(m)
+		out = append(out, segment{json: sep + head})
+		if m.Text != nil {
+			out = append(out, segment{text: m.Text})
+		}
+		out = append(out, segment{json: tail})
+	}
+	return append(out, segment{json: "]"})
 }
 
 // bodySize is the exact length of a body in bytes. It generates every text

@@ -20,11 +20,19 @@ import (
 // Options configure a [Client]. The zero value of every field but BaseURL is
 // good for use.
 type Options struct {
-	BaseURL string // http or https; with or without the version ("/v1") at its end
+	BaseURL string // http or https, with or without the version ("/v1") at its end; or unix:///path of a socket
 	Dialect string // one of [Dialects]; "openai" by default
 
 	HTTP *http.Client // in place of one of our own; its redirects and its timeout are not used
 	TLS  *tls.Config  // for a client of our own; nil for the system's authorities
+	// Socket is a Unix socket to connect to in place of the base URL's host, for
+	// a client of our own.
+	Socket string
+
+	// Headers and Query are sent with every request, beside and in place of what
+	// the dialect sends: Azure's api-key and api-version. Their values are
+	// secrets, and blotted out of what comes back.
+	Headers, Query map[string]string
 
 	SpillDir       string // existing directory for raw answers over KeepInMemory; empty keeps their beginning only
 	KeepInMemory   int64  // bytes of a raw answer held in memory, 64 KiB by default
@@ -41,16 +49,14 @@ type Options struct {
 	UserAgent string           // "kvcanary" by default
 }
 
-// dialTimeout bounds the set-up of a connection.
-const dialTimeout = 30 * time.Second
-
 // Client speaks to one target. It follows no redirect, repeats no request by
 // itself but for a refused field, and is safe for concurrent use.
 type Client struct {
 	o       Options
 	http    *http.Client
 	dialect dialect
-	api     string // versioned base URL: the prompts go below it
+	api     string // versioned base URL
+	prompts string // where the prompts go
 	root    string // unversioned base URL: /tokenize stands there
 	host    string // host and port, for messages
 
@@ -66,7 +72,10 @@ func NewClient(o Options) (*Client, error) {
 		return nil, fmt.Errorf("dialect %q is not known: use one of %s", o.Dialect, strings.Join(Dialects(), ", "))
 	}
 	c := &Client{dialect: d}
-	if err := c.setURL(o.BaseURL); err != nil {
+	if err := c.setURL(o.BaseURL, &o.Socket); err != nil {
+		return nil, err
+	}
+	if err := checkExtras(o.Headers, o.Query); err != nil {
 		return nil, err
 	}
 	if o.SpillDir != "" {
@@ -86,13 +95,34 @@ func NewClient(o Options) (*Client, error) {
 		o.Now = time.Now
 	}
 	c.o = o
-	c.http = &http.Client{Transport: newTransport(o.TLS)}
+	c.http = &http.Client{Transport: newTransport(o.TLS, o.Socket)}
 	if o.HTTP != nil {
 		c.http = &http.Client{Transport: o.HTTP.Transport, Jar: o.HTTP.Jar}
+	}
+	if len(o.Headers)+len(o.Query) > 0 {
+		c.http.Transport = &dressed{orDefault(c.http.Transport), o.Headers, o.Query}
 	}
 	// A key must not travel to a host that the user has not named.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
+}
+
+func orDefault(t http.RoundTripper) http.RoundTripper {
+	if t == nil {
+		return http.DefaultTransport
+	}
+	return t
+}
+
+// blotter knows the secrets that a request carries.
+func (c *Client) blotter(key string) *Blotter {
+	secrets := []string{key}
+	for _, extra := range []map[string]string{c.o.Headers, c.o.Query} {
+		for _, v := range extra {
+			secrets = append(secrets, v)
+		}
+	}
+	return NewBlotter(secrets...)
 }
 
 // Close gives up idle connections.
@@ -100,11 +130,18 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 var version = regexp.MustCompile(`^v\d+[a-z0-9]*$`)
 
-// setURL takes a base URL apart. A path without a version gets "/v1".
-func (c *Client) setURL(base string) error {
+// setURL takes a base URL apart. A path without a version gets "/v1", unless it
+// names a deployment, as Azure's do, or the very place of the prompts.
+func (c *Client) setURL(base string, socket *string) error {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
 		return errors.New("the base URL cannot be parsed: write it like http://127.0.0.1:8000/v1")
+	}
+	if u.Scheme == "unix" {
+		if *socket, err = socketURL(u); err != nil {
+			return err
+		}
+		u = &url.URL{Scheme: "http", Host: "localhost"}
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -114,22 +151,33 @@ func (c *Client) setURL(base string) error {
 	case u.User != nil:
 		return errors.New("the base URL holds a user or password: give the key by an environment variable")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("the base URL holds a query or fragment: leave it out")
+		return errors.New("the base URL holds a query or fragment: leave it out, and give parameters with --query NAME=ENVVAR")
 	}
 	c.host = u.Host
-	path := strings.TrimRight(u.Path, "/")
-	path = strings.TrimRight(strings.TrimSuffix(path, c.dialect.path), "/")
+	if *socket != "" {
+		c.host = *socket
+	}
+	path, whole := strings.CutSuffix(strings.TrimRight(u.Path, "/"), c.dialect.path)
+	path = strings.TrimRight(path, "/")
+	if c.dialect.atRoot {
+		path = strings.TrimSuffix(path, "/"+strings.Split(c.dialect.path, "/")[1])
+	}
 	parts := strings.Split(path, "/")
 	u.Path, u.RawPath = path, ""
 	c.api = u.String()
-	if !anyVersion(parts) {
+	switch {
+	case !anyVersion(parts) && !(whole && !c.dialect.atRoot) && !strings.Contains(path, "/deployments/"):
 		c.root, c.api = c.api, c.api+"/v1"
-		return nil
-	}
-	if version.MatchString(parts[len(parts)-1]) {
+	case version.MatchString(parts[len(parts)-1]):
 		u.Path = strings.Join(parts[:len(parts)-1], "/")
+		fallthrough
+	default:
+		c.root = u.String()
 	}
-	c.root = u.String()
+	c.prompts = c.api + c.dialect.path
+	if c.dialect.atRoot {
+		c.prompts = c.root + c.dialect.path
+	}
 	return nil
 }
 
@@ -140,33 +188,6 @@ func anyVersion(parts []string) bool {
 		}
 	}
 	return false
-}
-
-// newTransport is made for few hosts and long exchanges.
-func newTransport(t *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &patientConn{Conn: conn}, nil
-		},
-		TLSClientConfig:     t,
-		ForceAttemptHTTP2:   true,
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConns:        256,
-		MaxIdleConnsPerHost: 256,
-		// Uvicorn, under vLLM and SGLang, and Node close idle connections after
-		// five seconds. A prompt cannot be sent twice, so a connection that is
-		// about to be closed must not be taken.
-		IdleConnTimeout:        4 * time.Second,
-		MaxResponseHeaderBytes: 1 << 20,
-		WriteBufferSize:        64 << 10,
-		ReadBufferSize:         32 << 10,
-	}
 }
 
 // patientConn lets the answer arrive when the target stops reading. A server

@@ -9,18 +9,32 @@ import (
 type dialect struct {
 	name string
 	path string // of the call that answers a prompt, below the versioned base URL
-	auth func(h http.Header, key string)
-	body func(r Request, q quirks) []segment
+	// atRoot says that path stands below the unversioned base URL.
+	atRoot bool
+	auth   func(h http.Header, key string)
+	// keyedTwice says that some servers want the key as a bearer token instead.
+	keyedTwice bool
+	body       func(r Request, q quirks) []segment
 	// event takes one event of a stream.
 	event func(t *transcript, name string, data []byte)
 	// document takes an answer that is one JSON document. It reports false if
 	// doc is not JSON.
 	document func(t *transcript, doc []byte) bool
+
+	// countPath is the dialect's own counter of tokens, below the versioned base
+	// URL, empty for none; countBody is what to send there.
+	countPath string
+	countBody func(model string, ms []Message) []segment
+	// tokenizers are those of engines that may speak the dialect.
+	tokenizers []string
 }
 
 // dialects is the table of all of them. One file a dialect, one line here.
 var dialects = []dialect{
 	openAIChat,
+	openAIResponses,
+	anthropicMessages,
+	ollamaChat,
 }
 
 // Dialects names what [Options.Dialect] may be.
@@ -46,6 +60,9 @@ type quirks struct {
 	noStreamOptions  bool // does not know stream_options
 	noTemperature    bool // takes no temperature but its own
 	noRequestID      bool // takes no request id in the body
+	noStore          bool // does not know store
+	leastOutput      int  // shortest answer that may be asked for, tokens
+	bearerKey        bool // wants the key as a bearer token, whatever the dialect says
 }
 
 // learn changes the quirks by the name of a refused field, and reports whether
@@ -61,8 +78,16 @@ func (q quirks) learn(param string) (quirks, bool) {
 		q.noStreamOptions = true
 	case "temperature":
 		q.noTemperature = true
+	case "store":
+		q.noStore = true
+	case "max_output_tokens":
+		q.leastOutput = leastResponse
 	case "request_id", "rid":
 		q.noRequestID = true
 	}
 	return q, q != was
 }
+
+// leastResponse is the shortest answer that OpenAI's responses API makes,
+// tokens: it refuses a request for less.
+const leastResponse = 16

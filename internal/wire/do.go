@@ -15,20 +15,49 @@ import (
 // goes wrong is the Refusal or the Failure of the answer, beside what had come
 // until then.
 //
-// A target that refuses max_tokens, stream_options or temperature is asked
-// again without it, once a field and client; Answer.Resent counts that.
+// A target that refuses max_tokens, stream_options, temperature or another
+// field that has a substitute is asked again without it, once a field and
+// client; so is one of a dialect with two ways to send the key that lets nobody
+// in. Answer.Resent counts that.
 func (c *Client) Do(ctx context.Context, r Request) *Answer {
 	for resent := 0; ; resent++ {
 		q := c.getQuirks()
 		a, param := c.exchange(ctx, r, q)
+		if c.mayBearKey(a, r, q) {
+			q.bearerKey = true
+			again, p := c.exchange(ctx, r, q)
+			resent++
+			drop(a)
+			if a, param = again, p; a.Refusal == nil || a.Refusal.Kind != RefusedAuth {
+				c.bearKey()
+			}
+		}
 		a.Resent = resent
 		if param == "" || resent >= 3 || !c.learn(q, param) {
 			return a
 		}
-		if a.Raw.Path != "" {
-			os.Remove(a.Raw.Path)
-		}
+		drop(a)
 	}
+}
+
+// drop removes what is kept of an answer that another one takes the place of.
+func drop(a *Answer) {
+	if a.Raw.Path != "" {
+		os.Remove(a.Raw.Path)
+	}
+}
+
+// mayBearKey reports whether a key that was turned away could be sent in
+// another way.
+func (c *Client) mayBearKey(a *Answer, r Request, q quirks) bool {
+	return c.dialect.keyedTwice && !q.bearerKey && r.Key != "" && a.Refusal != nil && a.Refusal.Kind == RefusedAuth
+}
+
+// bearKey sends every key as a bearer token from now on.
+func (c *Client) bearKey() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quirks.bearerKey = true
 }
 
 func (c *Client) getQuirks() quirks {
@@ -53,7 +82,7 @@ func (c *Client) learn(q quirks, param string) bool {
 // which the target refused it, if it did.
 func (c *Client) exchange(ctx context.Context, r Request, q quirks) (*Answer, string) {
 	a := &Answer{Start: c.o.Now()}
-	e := &exchange{c: c, a: a, r: r, key: r.Key, t: newTranscript(c.o.Now), spool: newSpool(c.o.SpillDir, c.o.KeepInMemory)}
+	e := &exchange{c: c, a: a, r: r, q: q, key: r.Key, blot: c.blotter(r.Key), t: newTranscript(c.o.Now), spool: newSpool(c.o.SpillDir, c.o.KeepInMemory)}
 	param := e.run(ctx, c.dialect.body(r, q))
 	a.Pieces, a.Usage, a.FirstToken = e.t.pieces(), e.t.usage, e.t.firstToken
 	a.ID, a.Model, a.Finish = e.t.id, e.t.model, e.t.finish
@@ -61,6 +90,8 @@ func (c *Client) exchange(ctx context.Context, r Request, q quirks) (*Answer, st
 	if a.End.IsZero() {
 		a.End = c.o.Now()
 	}
+	// What is put together of many events has passed the blotter in pieces.
+	e.blot.Answer(a)
 	return a, param
 }
 
@@ -69,7 +100,9 @@ type exchange struct {
 	c     *Client
 	a     *Answer
 	r     Request
+	q     quirks
 	key   string
+	blot  *Blotter
 	t     *transcript
 	spool *spool
 	dog   *watchdog
@@ -84,7 +117,7 @@ func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
 	ctx, e.left = newLeaver(ctx, e.r.Hangup)
 	defer e.left.stop()
 
-	resp, err := e.c.send(ctx, http.MethodPost, e.c.api+e.c.dialect.path, e.key, e.r.names(), segs, e.dog.touch)
+	resp, err := e.c.send(ctx, http.MethodPost, e.c.prompts, e.key, e.q.names(e.r), segs, e.dog.touch)
 	if err != nil {
 		e.a.Failure = connectFailure(ctx, e.c.host, err)
 		return ""
@@ -103,8 +136,17 @@ func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
 	default:
 		e.fail(FailedNotAPI, "answered with status %d, which no API does: is the base URL right?", resp.StatusCode)
 	}
-	e.t.headers(redactHeader(resp.Trailer, e.key))
+	e.t.headers(e.blot.Header(resp.Trailer))
 	return param
+}
+
+// names are the headers of one request alone.
+func (q quirks) names(r Request) http.Header {
+	h := r.names()
+	if q.bearerKey {
+		bearer(h, r.Key)
+	}
+	return h
 }
 
 // send makes a request with a streamed body of known length. names are
@@ -142,22 +184,12 @@ func (c *Client) send(ctx context.Context, method, url, key string, names http.H
 // head takes status and headers.
 func (e *exchange) head(resp *http.Response) {
 	e.a.Status = resp.StatusCode
-	e.a.Header = redactHeader(resp.Header, e.key)
+	e.a.Header = e.blot.Header(resp.Header)
 	e.t.headers(e.a.Header)
 }
 
-func redactHeader(h http.Header, key string) http.Header {
-	out := make(http.Header, len(h))
-	for name, values := range h {
-		for _, v := range values {
-			out[name] = append(out[name], redact(v, key))
-		}
-	}
-	return out
-}
-
 func (e *exchange) fail(kind FailureKind, format string, args ...any) {
-	e.a.Failure = &Failure{kind, redact(e.c.host+": "+fmt.Sprintf(format, args...), e.key)}
+	e.a.Failure = &Failure{kind, e.c.host + ": " + fmt.Sprintf(format, args...)}
 }
 
 // refused reads an answer whose status is an error.
@@ -182,6 +214,6 @@ func (e *exchange) redirect(resp *http.Response) *Failure {
 		u = resp.Request.URL.ResolveReference(u)
 		where = "to " + oneLine((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), 200)
 	}
-	return &Failure{FailedNotAPI, redact(fmt.Sprintf("%s: redirects (status %d) %s, which is not followed so that no key goes astray: give the final address as the base URL",
-		e.c.host, resp.StatusCode, where), e.key)}
+	return &Failure{FailedNotAPI, fmt.Sprintf("%s: redirects (status %d) %s, which is not followed so that no key goes astray: give the final address as the base URL",
+		e.c.host, resp.StatusCode, where)}
 }

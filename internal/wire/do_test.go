@@ -79,7 +79,7 @@ func TestDoStream(t *testing.T) {
 	if !a.Served() || a.Text(Content) != "hello world" || a.Finish != "stop" || a.ID != "c1" || a.Model != "m1" {
 		t.Fatalf("answer %+v, refusal %+v, failure %+v", a, a.Refusal, a.Failure)
 	}
-	if a.Usage == nil || *a.Usage != (Usage{7, 2, 3}) {
+	if a.Usage == nil || *a.Usage != (Usage{Prompt: 7, Completion: 2, Cached: 3}) {
 		t.Errorf("usage %+v", a.Usage)
 	}
 	if string(a.Raw.Bytes) != goodStream || a.Raw.Size != int64(len(goodStream)) || a.Raw.Truncated {

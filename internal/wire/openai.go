@@ -18,6 +18,8 @@ var openAIChat = dialect{
 	body:     chatBody,
 	event:    chatEvent,
 	document: chatDocument,
+
+	tokenizers: countPaths,
 }
 
 func bearer(h http.Header, key string) {
@@ -114,6 +116,9 @@ type chatUsage struct {
 	Details    *struct {
 		Cached count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	Spent *struct {
+		Reasoning count `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // chatTimings is llama.cpp's own account, the only one in its streams when
@@ -184,7 +189,11 @@ func (d *chatDoc) usage() *Usage {
 		if u.Details != nil && u.Details.Cached.ok {
 			cached = u.Details.Cached.n
 		}
-		return &Usage{Prompt: u.Prompt.n, Completion: u.Completion.n, Cached: cached}
+		out := &Usage{Prompt: u.Prompt.n, Completion: u.Completion.n, Cached: cached}
+		if u.Spent != nil {
+			out.Reasoning = u.Spent.Reasoning.n
+		}
+		return out
 	}
 	if m := d.Timings; d.Usage == nil && m != nil && m.PromptN.ok {
 		return &Usage{Prompt: m.PromptN.n + m.CacheN.n, Completion: m.Predicted.n, Cached: m.CacheN.n}

@@ -75,15 +75,15 @@ func TestChannels(t *testing.T) {
 
 func TestUsageShapes(t *testing.T) {
 	for doc, want := range map[string]*Usage{
-		`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":4}}`: {10, 2, 4},
-		`{"choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":null}}`:                      {10, 0, 0},
-		`{"choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":8}}}`:       {10, 0, 8},
-		`{"choices":[],"usage":{"prompt_tokens":"10"}}`:                                                 {10, 0, 0},
+		`{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2,"prompt_cache_hit_tokens":4}}`: {Prompt: 10, Completion: 2, Cached: 4},
+		`{"choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":null}}`:                      {Prompt: 10, Completion: 0, Cached: 0},
+		`{"choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":8}}}`:       {Prompt: 10, Completion: 0, Cached: 8},
+		`{"choices":[],"usage":{"prompt_tokens":"10"}}`:                                                 {Prompt: 10, Completion: 0, Cached: 0},
 		`{"choices":[],"usage":{"prompt_tokens":1e300}}`:                                                nil,
 		`{"choices":[],"usage":{"prompt_tokens":1.5}}`:                                                  nil,
 		`{"choices":[],"usage":null}`:                                                                   nil,
 		`{"choices":[],"usage":[]}`:                                                                     nil,
-		`{"choices":[],"timings":{"cache_n":90,"prompt_n":10,"predicted_n":3}}`:                         {100, 3, 90},
+		`{"choices":[],"timings":{"cache_n":90,"prompt_n":10,"predicted_n":3}}`:                         {Prompt: 100, Completion: 3, Cached: 90},
 	} {
 		got := readEvents(doc).usage
 		if (got == nil) != (want == nil) || got != nil && *got != *want {

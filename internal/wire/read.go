@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -18,9 +19,9 @@ func (e *exchange) body(ctx context.Context, src io.Reader) io.Reader {
 	if e.r.Pace > 0 {
 		src = &paced{ctx, src, e.r.Pace}
 	}
-	r := newRedactReader(&watched{src: src, left: e.c.o.MaxAnswerBytes, moved: e.dog.touch, first: func() {
+	r := e.blot.Reader(&watched{src: src, left: e.c.o.MaxAnswerBytes, moved: e.dog.touch, first: func() {
 		e.dog.phase(e.c.o.IdleTimeout, "no further byte of the answer")
-	}}, e.key)
+	}})
 	return io.TeeReader(r, e.spool)
 }
 
@@ -85,7 +86,7 @@ func (e *exchange) read(br *bufio.Reader) error {
 		doc, err := io.ReadAll(io.LimitReader(br, maxError))
 		e.t.spoil("HTML", doc)
 		return err
-	case b == '{' || b == '[' || b == '"':
+	case (b == '{' || b == '[' || b == '"') && !strings.Contains(e.a.Header.Get("Content-Type"), "ndjson"):
 		return e.readDocument(br)
 	}
 	return e.readStream(newSSEReader(br))

@@ -18,13 +18,13 @@ func TestRedactReaderEqualsReplace(t *testing.T) {
 			s = s[:at] + key + s[at:]
 		}
 		for _, r := range []io.Reader{strings.NewReader(s), iotest.OneByteReader(strings.NewReader(s)), iotest.DataErrReader(strings.NewReader(s))} {
-			got, err := io.ReadAll(newRedactReader(r, key))
-			if err != nil || string(got) != redact(s, key) {
-				t.Fatalf("got %q\nwant %q\nerror %v", got, redact(s, key), err)
+			got, err := io.ReadAll(NewBlotter(key).Reader(r))
+			if err != nil || string(got) != NewBlotter(key).Text(s) {
+				t.Fatalf("got %q\nwant %q\nerror %v", got, NewBlotter(key).Text(s), err)
 			}
 		}
-		if strings.Contains(redact(s, key), key) {
-			t.Fatalf("key left in %q", redact(s, key))
+		if strings.Contains(NewBlotter(key).Text(s), key) {
+			t.Fatalf("key left in %q", NewBlotter(key).Text(s))
 		}
 	})
 }
@@ -32,7 +32,7 @@ func TestRedactReaderEqualsReplace(t *testing.T) {
 // A stream must not be held back for longer than its tail looks like the key.
 func TestRedactReaderDoesNotWait(t *testing.T) {
 	pr, pw := io.Pipe()
-	r := newRedactReader(pr, "sk-secret-key")
+	r := NewBlotter("sk-secret-key").Reader(pr)
 	go pw.Write([]byte("data: x\n\n"))
 	buf := make([]byte, 64)
 	if n, err := r.Read(buf); err != nil || string(buf[:n]) != "data: x\n\n" {
@@ -46,14 +46,14 @@ func TestRedactReaderDoesNotWait(t *testing.T) {
 
 func TestRedactLeavesPlaceholders(t *testing.T) {
 	for _, key := range []string{"", "none", "EMPTY"} {
-		if got := redact("none EMPTY", key); got != "none EMPTY" {
+		if got := NewBlotter(key).Text("none EMPTY"); got != "none EMPTY" {
 			t.Errorf("key %q: %q", key, got)
 		}
 	}
-	if got := redact("bad key ********!", "********"); got != "bad key ********!" {
+	if got := NewBlotter("********").Text("bad key ********!"); got != "bad key ********!" {
 		t.Errorf("stars: %q", got)
 	}
-	if got, _ := io.ReadAll(newRedactReader(strings.NewReader("x********y"), "********")); string(got) != "x********y" {
+	if got, _ := io.ReadAll(NewBlotter("********").Reader(strings.NewReader("x********y"))); string(got) != "x********y" {
 		t.Errorf("stars: %q", got)
 	}
 }

@@ -48,6 +48,7 @@ var rules = []rule{
 	{name: "extra-inputs", provider: "Mistral, pydantic servers", kind: RefusedParameter, status: []int{400, 422}, codes: []string{"extra_forbidden"}, source: "docs.pydantic.dev extra_forbidden"},
 	{name: "extra-inputs-text", provider: "Anthropic, pydantic servers", kind: RefusedParameter, status: []int{400, 422}, re: say(`(?P<param>[a-z_]+): extra (?:inputs|fields) (?:are )?not permitted`), source: "seen"},
 	{name: "unexpected-property", provider: "JSON Schema servers", kind: RefusedParameter, status: []int{400, 422}, re: say(`additional properties are not allowed \(['"](?P<param>[a-z_]+)`), source: "seen"},
+	{name: "parameter-least", provider: "OpenAI", kind: RefusedParameter, status: []int{400, 422}, re: say(`invalid ['"\x60]?(?P<param>max_[a-z_]*tokens)['"\x60]?: integer below minimum value`), source: "seen"},
 	{name: "unsupported-parameter-code", provider: "OpenAI", kind: RefusedParameter, status: []int{400, 422}, codes: []string{"unsupported_parameter", "unsupported_value", "unknown_parameter"}, source: "seen"},
 
 	// SGLang: three texts for three limits. Only the second and the third of

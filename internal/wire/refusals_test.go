@@ -48,6 +48,7 @@ var examples = []example{
 	{rule: "extra-inputs", status: 422, body: `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted","input":{"include_usage":true}}]},"type":"invalid_request_error"}`, kind: RefusedParameter, param: "stream_options"},
 	{rule: "extra-inputs-text", status: 400, body: msg("stream_options: Extra inputs are not permitted"), kind: RefusedParameter, param: "stream_options"},
 	{rule: "unexpected-property", status: 400, body: msg("Additional properties are not allowed ('stream_options' was unexpected)"), kind: RefusedParameter, param: "stream_options"},
+	{rule: "parameter-least", status: 400, body: `{"error":{"message":"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.","type":"invalid_request_error","param":"max_output_tokens","code":"integer_below_min_value"}}`, kind: RefusedParameter, param: "max_output_tokens"},
 	{rule: "unsupported-parameter-code", status: 400, body: `{"error":{"message":"not here","param":"stream_options","code":"unknown_parameter"}}`, kind: RefusedParameter, param: "stream_options"},
 
 	{rule: "sglang-context", status: 400, body: flat("The input (1048600 tokens) is longer than the model's context length (1048576 tokens)."), kind: RefusedContext, limit: 1048576, sent: 1048600},

@@ -13,7 +13,7 @@ import (
 
 // countState is what a client knows about the tokenizer endpoints of its target.
 type countState struct {
-	path string // where one answered, below the unversioned base URL
+	path string // where one answered, below the unversioned base URL, or ownCounter
 	none bool   // there is none
 }
 
@@ -21,6 +21,9 @@ type countState struct {
 // SGLang have one at either, and last that of the two steps in which llama.cpp
 // counts.
 var countPaths = []string{"/tokenize", "/v1/tokenize", renderPath}
+
+// ownCounter stands for the counter that belongs to the dialect.
+const ownCounter = "the dialect's own"
 
 // CountTokens asks the target how many tokens a prompt has, chat template
 // included. It reports false for a target that cannot say; it then asks no
@@ -32,9 +35,12 @@ func (c *Client) CountTokens(ctx context.Context, key, model string, messages []
 	if state.none {
 		return 0, false, nil
 	}
-	paths := countPaths
-	if state.path != "" {
+	paths := c.dialect.tokenizers
+	switch {
+	case state.path != "":
 		paths = []string{state.path}
+	case c.dialect.countPath != "":
+		paths = append([]string{ownCounter}, paths...)
 	}
 	for _, path := range paths {
 		n, err := c.countAt(ctx, path, key, model, messages)
@@ -76,26 +82,32 @@ func (c *Client) notCounted(resp *http.Response, key string, body io.Reader) err
 var errNoCounter = errors.New("no token counter")
 
 func (c *Client) countAt(ctx context.Context, path, key, model string, messages []Message) (int, error) {
-	if path == renderPath {
+	url, member := c.root+path, "count"
+	var segs []segment
+	switch path {
+	case renderPath:
 		return c.countRendered(ctx, key, messages)
+	case ownCounter:
+		url, member, segs = c.api+c.dialect.countPath, "input_tokens", c.dialect.countBody(model, messages)
+	default:
+		segs = []segment{{json: `{"model":` + quote(model) + `,"add_generation_prompt":true,"messages":`}}
+		segs = append(append(segs, messagesJSON(messages)...), segment{json: "}"})
 	}
-	segs := []segment{{json: `{"model":` + quote(model) + `,"add_generation_prompt":true,"messages":`}}
-	segs = append(append(segs, messagesJSON(messages)...), segment{json: "}"})
 	var n int
-	err := c.call(ctx, http.MethodPost, c.root+path, key, segs, func(resp *http.Response, body io.Reader) error {
+	err := c.call(ctx, http.MethodPost, url, key, segs, func(resp *http.Response, body io.Reader) error {
 		if resp.StatusCode != 200 {
 			return c.notCounted(resp, key, body)
 		}
 		var err error
-		n, err = readCount(body)
+		n, err = readCount(body, member)
 		return err
 	})
 	return n, err
 }
 
-// readCount finds the member "count" of an object without keeping the rest,
-// the list of a million tokens that may stand before or after it.
-func readCount(r io.Reader) (int, error) {
+// readCount finds a member of an object without keeping the rest, the list of a
+// million tokens that may stand before or after it.
+func readCount(r io.Reader, member string) (int, error) {
 	dec := json.NewDecoder(r)
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
 		return 0, noCounter(err)
@@ -105,7 +117,7 @@ func readCount(r io.Reader) (int, error) {
 		if _, isName := key.(string); err != nil || !isName {
 			return 0, noCounter(err)
 		}
-		if key == "count" {
+		if key == member {
 			var n count
 			if err := dec.Decode(&n); err != nil || !n.ok || n.n == 0 {
 				return 0, noCounter(err)
@@ -210,15 +222,15 @@ func parseModels(doc []byte) ([]ModelInfo, bool) {
 func (c *Client) call(ctx context.Context, method, url, key string, segs []segment, take func(*http.Response, io.Reader) error) error {
 	ctx, dog := newWatchdog(ctx, c.o.HeaderTimeout, "no answer")
 	defer dog.stop()
-	resp, err := c.send(ctx, method, url, key, nil, segs, dog.touch)
+	resp, err := c.send(ctx, method, url, key, c.getQuirks().names(Request{Key: key}), segs, dog.touch)
 	if err != nil {
 		return &CallError{Failure: connectFailure(ctx, c.host, err)}
 	}
 	defer resp.Body.Close()
-	err = take(resp, newRedactReader(&watched{
+	err = take(resp, c.blotter(key).Reader(&watched{
 		src: resp.Body, left: c.o.MaxAnswerBytes, moved: dog.touch,
 		first: func() { dog.phase(c.o.IdleTimeout, "no further byte of the answer") },
-	}, key))
+	}))
 	if _, ours := errors.AsType[*CallError](err); err == nil || ours || errors.Is(err, errNoCounter) {
 		return err
 	}
@@ -234,7 +246,7 @@ func (c *Client) call(ctx context.Context, method, url, key string, segs []segme
 // refusal reads an error response of a call.
 func (c *Client) refusal(resp *http.Response, key string, body io.Reader) *CallError {
 	doc, _ := io.ReadAll(io.LimitReader(body, maxError))
-	r, _ := classify(resp.StatusCode, redactHeader(resp.Header, key), doc, false, c.o.Now())
+	r, _ := classify(resp.StatusCode, c.blotter(key).Header(resp.Header), doc, false, c.o.Now())
 	if strings.TrimSpace(r.Message) == "" {
 		r.Message = "no reason given"
 	}

@@ -127,7 +127,7 @@ func TestCountInBoundedMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	n, err := readCount(body)
+	n, err := readCount(body, "count")
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if n != tokens+1 || err != nil {
@@ -168,7 +168,7 @@ func FuzzReadCount(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, err := readCount(strings.NewReader(s))
+		n, err := readCount(strings.NewReader(s), "count")
 		if (n > 0) == (err != nil) {
 			t.Errorf("%d, %v", n, err)
 		}

@@ -33,6 +33,7 @@ type transcript struct {
 
 	id, model, finish string
 	usage             *Usage
+	heaps             anthropicUsage // of which usage is the sum, in the dialect that reports it in parts
 	firstToken        time.Time
 	text              int // of the answer so far, bytes
 

@@ -79,6 +79,7 @@ type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Cached     int `json:"cached_tokens,omitempty"`
+	Reasoning  int `json:"reasoning_tokens,omitempty"` // part of Completion
 }
 
 // RefusalKind classifies how a target said no.
