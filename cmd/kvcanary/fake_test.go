@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ const (
 	answered = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"noted"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`
 	noUsage  = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"noted"},"finish_reason":"stop"}]}`
 )
+
+var value = regexp.MustCompile(`\b[a-z0-9]{5}-[a-z0-9]{5}\b`)
 
 // fakes are the ways in which a target can be of no use.
 var fakes = map[string]http.HandlerFunc{
@@ -65,6 +68,17 @@ var fakes = map[string]http.HandlerFunc{
 			n := max(1, int(r.ContentLength)/4)
 			fmt.Fprintf(w, answered, n, n+1)
 		}
+	},
+	// echoes answers with whatever looks like a value in the prompt.
+	"echoes": func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !chat(w, r) {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		values := value.FindAllString(string(body), -1)
+		n := max(1, len(body)/4)
+		fmt.Fprintf(w, strings.Replace(answered, "noted", strings.Join(values, " "), 1), n, n+1)
 	},
 	"broken": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {

@@ -91,7 +91,11 @@ func findDropping(t *testing.T, limit int) {
 		t.Errorf("verdict %s, findings %v", res.Verdict, got)
 	}
 	for _, p := range res.Protocols {
-		if want := p.Name == "boundary" || p.Name == "straddle"; want != (p.Verdict == Violation) || p.Reason != "" {
+		want, reason := Violation, ""
+		if p.Name != "boundary" && p.Name != "straddle" {
+			want, reason = Inconclusive, "nothing shows that they have to do with the prompts"
+		}
+		if p.Verdict != want || !strings.HasSuffix(p.Reason, reason) || reason == "" && p.Reason != "" {
 			t.Errorf("%s: %s (%s)", p.Name, p.Verdict, p.Reason)
 		}
 	}

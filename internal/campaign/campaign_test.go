@@ -82,7 +82,7 @@ func TestLeakIsFoundAndNamed(t *testing.T) {
 
 func TestControlsSpoilTheVerdict(t *testing.T) {
 	cfg := config(&fakeTarget{}, (&script{batches: [][]probe.Send{sends(2, 400)}}).protocol("smoke"))
-	cfg.Oracles = append(cfg.Oracles, oracle.Oracle{Name: "broken", Judge: func(c oracle.Case) oracle.Judgement {
+	cfg.Oracles = append(cfg.Oracles, oracle.Oracle{Name: "broken", Judge: func(_ context.Context, c oracle.Case) oracle.Judgement {
 		if len(c.Controls) != controlIDs || c.Controls[0] == canary.ID(c.All[0].ID) {
 			t.Errorf("controls %v", c.Controls)
 		}
@@ -97,7 +97,7 @@ func TestControlsSpoilTheVerdict(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	finding := func(k oracle.Kind) oracle.Oracle {
-		return oracle.Oracle{Name: string(k), Judge: func(c oracle.Case) oracle.Judgement {
+		return oracle.Oracle{Name: string(k), Judge: func(_ context.Context, c oracle.Case) oracle.Judgement {
 			return oracle.Judgement{Findings: []oracle.Finding{{Kind: k, Protocol: c.Exchanges[0].Protocol, Explain: "x"}}}
 		}}
 	}
@@ -257,7 +257,7 @@ func TestProtocolsLearnFromThoseBefore(t *testing.T) {
 	cfg.Facts = Facts{Context: 5000, Pool: 1000, PageSize: 16}
 	cfg.Budget.Tokens = 100_000
 	limits := []int{}
-	cfg.Oracles = []oracle.Oracle{{Name: "limit", Judge: func(c oracle.Case) oracle.Judgement {
+	cfg.Oracles = []oracle.Oracle{{Name: "limit", Judge: func(_ context.Context, c oracle.Case) oracle.Judgement {
 		limits = append(limits, c.Limit)
 		return oracle.Judgement{}
 	}}}

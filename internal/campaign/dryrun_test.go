@@ -11,6 +11,7 @@ import (
 func TestDryRunSendsNothing(t *testing.T) {
 	f := &fakeTarget{counts: true}
 	s := &script{batches: [][]probe.Send{sends(2, 500), {fillerSend(3000)}}}
+	s.batches[0][0].Asked = 2
 	cfg := config(f, s.protocol("smoke"))
 	cfg.Facts.Context = 2000
 	cfg.OutDir = t.TempDir() + "/never"

@@ -166,7 +166,7 @@ func (s *script) protocol(name string) probe.Protocol {
 // fillerSend is a prompt of canary text of that many tokens.
 func fillerSend(tokens int) probe.Send {
 	return probe.Send{
-		Purpose: wire.Plant, Tokens: tokens, Asked: 2, MaxTokens: 16, Temperature: 0,
+		Purpose: wire.Plant, Tokens: tokens, Asked: -1, MaxTokens: 16, Temperature: 0,
 		Turns: []probe.Turn{
 			{Role: "user", Parts: []probe.Part{
 				{Kind: probe.Literal, Text: "Start code: "}, {Kind: probe.Nonce, N: 0},
@@ -193,7 +193,7 @@ func sends(n, tokens int) []probe.Send {
 
 // scan is the smallest oracle that finds a leak by canary.
 func scan() oracle.Oracle {
-	return oracle.Oracle{Name: "scan", Judge: func(c oracle.Case) (j oracle.Judgement) {
+	return oracle.Oracle{Name: "scan", Judge: func(_ context.Context, c oracle.Case) (j oracle.Judgement) {
 		for _, e := range c.Exchanges {
 			var b strings.Builder
 			for _, p := range e.Answer.Pieces {

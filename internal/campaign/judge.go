@@ -1,9 +1,11 @@
 package campaign
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -11,7 +13,7 @@ import (
 
 // judge shows the exchanges of a protocol, r.all[from:], to every oracle and
 // comes to its verdict. missing says what of its coverage was not reached.
-func (r *runner) judge(name string, from int, missing string) ProtocolResult {
+func (r *runner) judge(ctx context.Context, name string, from int, missing string) ProtocolResult {
 	mine := r.all[from:]
 	out := ProtocolResult{Name: name, Exchanges: len(mine)}
 	for i := range mine {
@@ -29,12 +31,16 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 	r.result.Spent.PromptTokens += out.PromptTokens
 	r.result.Spent.CompletionTokens += out.CompletionTokens
 
-	findings, hits := r.ask(oracle.Case{
+	heard := r.ask(ctx, oracle.Case{
 		Coder: r.coder, Run: r.id, Exchanges: mine, All: r.all,
-		Limit: r.limit(), Controls: r.controls, RawBytes: r.rawBytes,
+		Limit: r.limit(), PageSize: r.cfg.Facts.PageSize, Controls: r.controls, RawBytes: r.rawBytes,
 	})
+	findings, hits := heard.Findings, heard.ControlHits
 	r.result.Findings = append(r.result.Findings, findings...)
 	r.result.Controls.NeverSentHits += hits
+	for _, t := range heard.Tests {
+		r.tests = append(r.tests, test{t, len(r.result.Protocols)})
+	}
 	if missing == "" {
 		missing = r.unkept() // also what the oracles could not read back
 	} else {
@@ -50,6 +56,8 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 		out.Verdict, out.Reason = Inconclusive, "no exchange was served: there was nothing to judge"
 	case out.Verdict == Clean && !spoke(mine):
 		out.Verdict, out.Reason = Inconclusive, "no answer had any text: there was nothing to look through"
+	case out.Verdict == Clean && unread(name, mine, heard.Unsure) != "":
+		out.Verdict, out.Reason = Inconclusive, unread(name, mine, heard.Unsure)
 	case out.Verdict == Clean:
 		out.Bound = bound(name, mine)
 		if out.Bound.N == 0 {
@@ -62,8 +70,25 @@ func (r *runner) judge(name string, from int, missing string) ProtocolResult {
 	return out
 }
 
+// grace is how long answers that have come are still looked through after a
+// campaign was ended.
+const grace = 3 * time.Second
+
+// judging is a context for judging: it outlives ctx by grace.
+func judging(ctx context.Context) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-own.Done():
+		}
+	})
+	return own, cancel
+}
+
 // ask collects what the oracles find, each thing once.
-func (r *runner) ask(c oracle.Case) (findings []oracle.Finding, hits int) {
+func (r *runner) ask(ctx context.Context, c oracle.Case) (all oracle.Judgement) {
 	type key struct {
 		kind           oracle.Kind
 		exchange, from int
@@ -71,9 +96,15 @@ func (r *runner) ask(c oracle.Case) (findings []oracle.Finding, hits int) {
 		tenant         string
 	}
 	seen := map[key]bool{}
+	ctx, done := judging(ctx)
+	defer done()
 	for _, o := range r.cfg.Oracles {
-		j := o.Judge(c)
-		hits += j.ControlHits
+		j := o.Judge(ctx, c)
+		all.ControlHits += j.ControlHits
+		all.Tests = append(all.Tests, j.Tests...)
+		if all.Unsure == "" {
+			all.Unsure = j.Unsure
+		}
 		for _, f := range j.Findings {
 			k := key{kind: f.Kind, exchange: f.Exchange, from: -1, channel: f.Channel, tenant: f.FromTenant}
 			if f.FromExchange != nil {
@@ -81,12 +112,36 @@ func (r *runner) ask(c oracle.Case) (findings []oracle.Finding, hits int) {
 			}
 			if !seen[k] {
 				seen[k] = true
-				findings = append(findings, f)
+				all.Findings = append(all.Findings, f)
 			}
 		}
 	}
-	slices.SortStableFunc(findings, func(a, b oracle.Finding) int { return a.Exchange - b.Exchange })
-	return findings, hits
+	slices.SortStableFunc(all.Findings, func(a, b oracle.Finding) int { return a.Exchange - b.Exchange })
+	return all
+}
+
+// unread says why answers in which nothing was found say nothing, "" if they
+// do: an oracle is unsure, more text came than was looked through, or no answer
+// carries the value that its prompt asked for, so that nothing shows that the
+// answers have to do with the prompts.
+func unread(protocol string, exchanges []wire.Exchange, unsure string) string {
+	asked, echoed := 0, 0
+	for i := range exchanges {
+		e := &exchanges[i]
+		if e.Answer != nil && e.Answer.Overran {
+			return fmt.Sprintf("the answer to exchange %d has more text than is looked through", e.Seq)
+		}
+		if e.Answer.Served() && e.Asked >= 0 {
+			asked++
+			if e.Echoes(e.Asked) {
+				echoed++
+			}
+		}
+	}
+	if unsure == "" && asked > 0 && echoed == 0 && !refusalsCount(protocol) {
+		return fmt.Sprintf("none of %d answers has the value that its prompt asks for: nothing shows that they have to do with the prompts", asked)
+	}
+	return unsure
 }
 
 func verdictOf(findings []oracle.Finding) Verdict {

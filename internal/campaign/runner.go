@@ -33,6 +33,7 @@ type runner struct {
 	prompts   map[int]prompt // of the protocol under way, by seq
 	overdrawn string         // which budget an exchange did not fit into, "" while all do
 	found     probe.Found
+	tests     []test
 	usable    bool // the target has answered or refused something as an API does
 	result    *Result
 
@@ -147,7 +148,7 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	if why == "" {
 		why = plan.Missing()
 	}
-	out := r.judge(p.Name, from, why)
+	out := r.judge(ctx, p.Name, from, why)
 	out.Seconds = r.cfg.Now().Sub(began).Seconds()
 	r.result.Protocols = append(r.result.Protocols, out)
 	r.progress.Findings = len(r.result.Findings)
@@ -242,6 +243,7 @@ func unusable(a *wire.Answer) (reason string, api bool) {
 // finish fills in what is known only at the end.
 func (r *runner) finish(ctx context.Context) {
 	res := r.result
+	r.settle()
 	res.Verdict = Clean
 	for _, p := range res.Protocols {
 		res.Verdict = res.Verdict.worse(p.Verdict)

@@ -40,7 +40,7 @@ func asJSON(t *testing.T, v any) any {
 func TestResultsMatchTheSchema(t *testing.T) {
 	schema := runSchema(t)
 	p, from, run := 0.01, 0, 12
-	all := oracle.Oracle{Name: "all kinds", Judge: func(c oracle.Case) (j oracle.Judgement) {
+	all := oracle.Oracle{Name: "all kinds", Judge: func(_ context.Context, c oracle.Case) (j oracle.Judgement) {
 		for _, k := range []oracle.Kind{oracle.Leak, oracle.FailOpen, oracle.Truncation, oracle.Contamination, oracle.Sharing, oracle.Misroute, oracle.UnsoundSetup} {
 			j.Findings = append(j.Findings, oracle.Finding{
 				Kind: k, Protocol: "smoke", Tenant: "a", FromExchange: &from, FromTenant: "a", Channel: wire.Reasoning,

@@ -25,6 +25,10 @@ var calibrations = map[string]calibration{
 
 const confidence = 0.95
 
+// refusalsCount reports whether a protocol looks for limits: a prompt that is
+// refused is then as good a test as one that is answered.
+func refusalsCount(protocol string) bool { return protocol == "boundary" || protocol == "straddle" }
+
 // overLimit is a prompt over a limit that ended soundly: refused for its
 // length, or answered with its own nonce, so that its own pages were read. An
 // answer that shows neither is no test, however innocent it looks.

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -10,7 +11,7 @@ import (
 // been read. It needs nobody else's text: a prompt of which the target itself
 // counted next to nothing is proof from a single request; a prompt over the
 // limit is held against the control arm just under it.
-func judgeFailOpen(c Case) Judgement {
+func judgeFailOpen(_ context.Context, c Case) Judgement {
 	var j Judgement
 	line := wire.NewBaseline(c.run())
 	proven := provenLimit(c.run())

@@ -2,9 +2,11 @@ package oracle
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -13,29 +15,32 @@ import (
 // shownWords is how much of a leaked run is quoted, words.
 const shownWords = 20
 
-// judgeLeak scans every channel of every answer. A canary of the exchange
-// itself is no finding, whoever quotes it; one of any other exchange is proof,
-// also if that exchange belongs to an earlier run of the same key.
-func judgeLeak(c Case) Judgement {
+// judgeLeak scans every channel of every answer. A canary that the exchange was
+// sent is no finding, whoever quotes it; any other is proof, also if it belongs
+// to an earlier run of the same key.
+func judgeLeak(ctx context.Context, c Case) Judgement {
 	var j Judgement
 	controls := make(map[canary.ID]bool, len(c.Controls))
 	for _, id := range c.Controls {
 		controls[id] = true
 	}
-	senders := bySender(c.run())
+	senders, prompts := bySender(c.run()), promptsOf(c.run())
+	r := &reader{ctx: ctx, coder: c.Coder}
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
 		if e.Answer == nil {
 			continue
 		}
-		for _, s := range foreign(c, e) {
+		for _, s := range foreign(r, c, e, prompts.sent(e)) {
 			if controls[s.hit.ID] {
 				j.ControlHits++
 				continue
 			}
+			prompts.sighted[e.Seq] = append(prompts.sighted[e.Seq], s.hit.ID)
 			j.Findings = append(j.Findings, s.finding(c, e, senders[s.hit.ID]))
 		}
 	}
+	j.Unsure = r.stopped()
 	return j
 }
 
@@ -45,58 +50,68 @@ type sighting struct {
 	hit     canary.Hit
 }
 
-// foreign returns what an answer carries of other exchanges' canaries: one
-// sighting for each canary and channel, in the order in which they stand. The
-// raw bytes count only for canaries that no decoded channel shows.
-func foreign(c Case, e *wire.Exchange) []sighting {
+// foreign returns what an answer carries of canaries that it was not sent: one
+// sighting for each canary and channel, in the order in which they stand. What
+// is only put together from pieces, and the raw bytes, count for canaries that
+// no decoded channel shows.
+func foreign(r *reader, c Case, e *wire.Exchange, sent map[canary.ID]bool) []sighting {
+	r.decode = decodeMost
 	var all []sighting
-	decoded := map[canary.ID]bool{}
+	shown := map[canary.ID]bool{}
 	for _, p := range e.Answer.Pieces {
-		for _, h := range longestEach(c.Coder, []byte(p.Text), canary.ID(e.ID)) {
+		for _, h := range r.longestEach(p.Text, sent) {
 			all = append(all, sighting{p.Channel, h})
-			decoded[h.ID] = true
+			shown[h.ID] = true
+		}
+	}
+	for _, s := range joined(r, e, sent) {
+		if !shown[s.hit.ID] {
+			all = append(all, s)
+			shown[s.hit.ID] = true
 		}
 	}
 	if c.RawBytes == nil {
 		return all
 	}
-	for _, h := range longestEach(c.Coder, c.RawBytes(e), canary.ID(e.ID)) {
-		if !decoded[h.ID] {
+	for _, h := range r.longestEach(string(c.RawBytes(e)), sent) {
+		if !shown[h.ID] {
 			all = append(all, sighting{wire.Raw, h})
 		}
 	}
 	return all
 }
 
-// decodeMost is how long a text may be whose encoded runs are looked into as
-// well, bytes: a hostile answer could make that take minutes.
-const decodeMost = 4 << 20
-
-// longestEach scans a text and keeps the longest run of each canary but own.
-// A run of words says more than a token: it has a place in the prompt.
-func longestEach(coder *canary.Coder, text []byte, own canary.ID) []canary.Hit {
-	var hits []canary.Hit
-	scanner := coder.NewScanner(canary.ScanOptions{Decode: len(text) <= decodeMost}, func(h canary.Hit) {
-		if h.ID != own {
-			hits = append(hits, h)
+// joined returns what the texts of an answer show when they are put together by
+// where they stood, with and without space between the pieces: of each canary
+// the longest run, and first the one whose place has a name.
+func joined(r *reader, e *wire.Exchange, sent map[canary.ID]bool) []sighting {
+	var all []sighting
+	for _, s := range e.Answer.Joined {
+		texts := []string{s.Text}
+		if len(s.Cuts) > 0 {
+			texts = append(texts, s.Spaced())
 		}
-	})
-	// A scanner takes any bytes and has nowhere to fail.
-	_, _ = scanner.Write(text)
-	_ = scanner.Close()
-	slices.SortStableFunc(hits, func(a, b canary.Hit) int { return cmp.Compare(a.Start, b.Start) })
-
-	var best []canary.Hit
-	for _, h := range hits {
-		i := slices.IndexFunc(best, func(b canary.Hit) bool { return b.ID == h.ID })
-		switch {
-		case i < 0:
-			best = append(best, h)
-		case h.Words > best[i].Words:
-			best[i] = h
+		for _, text := range texts {
+			for _, h := range r.longestEach(text, sent) {
+				all = append(all, sighting{s.Channel, h})
+			}
 		}
 	}
-	return best
+	slices.SortStableFunc(all, func(a, b sighting) int {
+		if raw := cmp.Compare(rank(a.channel), rank(b.channel)); raw != 0 {
+			return raw
+		}
+		return cmp.Compare(b.hit.Words, a.hit.Words)
+	})
+	return all
+}
+
+// rank puts places that have no name last.
+func rank(c wire.Channel) int {
+	if c == wire.Raw {
+		return 1
+	}
+	return 0
 }
 
 func (s sighting) finding(c Case, e, from *wire.Exchange) Finding {
@@ -108,6 +123,7 @@ func (s sighting) finding(c Case, e, from *wire.Exchange) Finding {
 		Channel:  s.channel,
 		Evidence: Evidence{Text: quote(c.Coder, s.hit), Words: s.hit.Words, Offset: s.hit.Word},
 	}
+	f.Evidence.PageHint = pageHint(c, s.hit, from)
 	what := "the short canary"
 	if s.hit.Form == canary.WordChain {
 		what = fmt.Sprintf("%d canary words in a row, from word %d,", s.hit.Words, s.hit.Word)
@@ -152,6 +168,22 @@ func quote(coder *canary.Coder, h canary.Hit) string {
 		panic("kvcanary: internal error: canary words cannot be made: " + err.Error())
 	}
 	return string(words)
+}
+
+// pageHint is the page of its prompt's KV-cache that a run of words was in,
+// counted from 0: where the page size is known and the target has counted the
+// prompt. The words before it are taken for all that stands before it, and the
+// tokens of the prompt for even, so it may be some pages low.
+func pageHint(c Case, h canary.Hit, from *wire.Exchange) string {
+	if c.PageSize <= 0 || h.Form != canary.WordChain || from == nil || from.SentBytes <= 0 || from.SentTokens <= 0 {
+		return ""
+	}
+	before, err := io.Copy(io.Discard, c.Coder.Words(h.ID, 0, h.Word))
+	if err != nil {
+		panic("kvcanary: internal error: canary words cannot be made: " + err.Error())
+	}
+	tokens := float64(before) * float64(from.SentTokens) / float64(from.SentBytes)
+	return strconv.Itoa(int(tokens) / c.PageSize)
 }
 
 // bySender finds exchanges by the canary that they plant; of a prompt that is

@@ -1,34 +1,45 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
 // judgeMisroute looks for other exchanges' nonces. One of an exchange that was
 // under way at the same time is an answer gone to the wrong place; one of an
 // exchange that was over is a leak like any other canary text.
-func judgeMisroute(c Case) Judgement {
+func judgeMisroute(ctx context.Context, c Case) Judgement {
 	var j Judgement
-	known := nonces(c.run())
+	known, prompts := nonces(c.run()), promptsOf(c.run())
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
 		if e.Answer == nil {
 			continue
 		}
-		reported := map[int]bool{}
-		for _, p := range e.Answer.Pieces {
-			for _, s := range known.in(p.Text) {
-				if s.owner.ID == e.ID || reported[s.owner.Seq] {
+		sent, reported := prompts.sent(e), map[int]bool{}
+		look := func(channel wire.Channel, text string) {
+			for _, s := range known.in(ctx, text) {
+				if sent[canary.ID(s.owner.ID)] || reported[s.owner.Seq] {
 					continue
 				}
 				reported[s.owner.Seq] = true
-				j.Findings = append(j.Findings, foreignNonce(e, s, p.Channel))
+				j.Findings = append(j.Findings, foreignNonce(e, s, channel))
 			}
 		}
+		for _, p := range e.Answer.Pieces {
+			look(p.Channel, p.Text)
+		}
+		for _, s := range e.Answer.Joined {
+			look(s.Channel, s.Text)
+		}
+	}
+	if ctx.Err() != nil {
+		j.Unsure = (&reader{ctx: ctx}).stopped()
 	}
 	return j
 }
@@ -53,12 +64,16 @@ func foreignNonce(e *wire.Exchange, s stray, channel wire.Channel) Finding {
 	}
 }
 
-// nonceBook finds known nonces in a text. Nonces are of few lengths, so a text
-// costs one look-up a byte and length, however many nonces there are.
+// nonceBook finds known nonces in a text. All nonces have a dash, most of them
+// after the same number of letters, so a text costs a look-up for each dash in
+// it, however many nonces there are.
 type nonceBook struct {
-	owners  map[string]*wire.Exchange
-	lengths []int
+	owners map[string]*wire.Exchange
+	shapes []shape
 }
+
+// shape is the length of a nonce and where its dash is, bytes.
+type shape struct{ dash, length int }
 
 // stray is a nonce found in a text.
 type stray struct {
@@ -70,14 +85,15 @@ func nonces(exchanges []wire.Exchange) nonceBook {
 	b := nonceBook{owners: map[string]*wire.Exchange{}}
 	for i := range exchanges {
 		for _, n := range exchanges[i].Nonces {
-			if n == "" {
+			at := strings.IndexByte(n, '-')
+			if at < 0 {
 				continue
 			}
 			if b.owners[n] == nil { // a prompt may be sent again: it is the first that brought it
 				b.owners[n] = &exchanges[i]
 			}
-			if !slices.Contains(b.lengths, len(n)) {
-				b.lengths = append(b.lengths, len(n))
+			if s := (shape{at, len(n)}); !slices.Contains(b.shapes, s) {
+				b.shapes = append(b.shapes, s)
 			}
 		}
 	}
@@ -87,18 +103,26 @@ func nonces(exchanges []wire.Exchange) nonceBook {
 // in returns the nonces in a text, in order, whatever their case. What stands
 // around one does not matter: a nonce is long enough not to come about by
 // chance inside something else.
-func (b nonceBook) in(text string) []stray {
+func (b nonceBook) in(ctx context.Context, text string) []stray {
 	var found []stray
-	text = strings.ToLower(text)
-	for i := range len(text) {
-		for _, l := range b.lengths {
-			if i+l > len(text) {
+	for at, seen := 0, 0; ; at++ {
+		next := strings.IndexByte(text[at:], '-')
+		if next < 0 {
+			return found
+		}
+		at += next
+		if seen++; seen%4096 == 0 && ctx.Err() != nil {
+			return found
+		}
+		for _, s := range b.shapes {
+			from := at - s.dash
+			if from < 0 || from+s.length > len(text) {
 				continue
 			}
-			if owner := b.owners[text[i:i+l]]; owner != nil {
-				found = append(found, stray{text[i : i+l], owner})
+			nonce := strings.ToLower(text[from : from+s.length])
+			if owner := b.owners[nonce]; owner != nil {
+				found = append(found, stray{nonce, owner})
 			}
 		}
 	}
-	return found
 }

@@ -6,6 +6,8 @@
 package oracle
 
 import (
+	"context"
+
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -43,7 +45,8 @@ type Evidence struct {
 	Text   string `json:"text,omitempty"`   // the leaked words, normalised: always text of our own canaries
 	Words  int    `json:"words,omitempty"`  // how many canary words in a row
 	Offset int    `json:"offset,omitempty"` // word offset in the canary that they were planted at
-	// PageHint is the word offset modulo pages, for the page map; empty if not known.
+	// PageHint is about which page of its prompt the run was in, counted from 0;
+	// empty if not known.
 	PageHint string `json:"page_hint,omitempty"`
 	// FromRun is the run that planted the canary, if it is not this one.
 	FromRun *int `json:"from_run,omitempty"`
@@ -57,6 +60,7 @@ type Case struct {
 	Exchanges []wire.Exchange // of the protocol under judgement
 	All       []wire.Exchange // of the run so far, Exchanges among them, to name where a canary came from
 	Limit     int             // smallest limit known or found, tokens; 0 if none
+	PageSize  int             // tokens a page; 0 if not known
 	// Controls are ids that were minted and never sent.
 	Controls []canary.ID
 	// RawBytes gives the raw bytes of an answer, bounded; nil if not kept.
@@ -76,11 +80,25 @@ func (c Case) run() []wire.Exchange {
 type Judgement struct {
 	Findings    []Finding
 	ControlHits int
+	// Tests are statistical tests that were made, whatever came of them: all of
+	// a campaign are corrected together before one of them is a finding.
+	Tests []Test
+	// Unsure is why the silence of this oracle means nothing, in one sentence;
+	// empty if it means what it should.
+	Unsure string
+}
+
+// Test is a statistical test that was made: its p-value, and what it would have
+// found if that is small enough.
+type Test struct {
+	P       float64
+	Finding Finding
 }
 
 // Oracle is one row of [All].
 type Oracle struct {
-	Name  string
-	Does  string
-	Judge func(Case) Judgement
+	Name string
+	Does string
+	// Judge looks at a case until ctx ends; what it has found by then counts.
+	Judge func(ctx context.Context, c Case) Judgement
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -9,7 +10,7 @@ import (
 // judgeTruncation finds prompts that were answered from a part of them. What
 // the target counted is held against what it counted of short prompts, so a
 // target that counts wrongly by a constant or a factor is not blamed.
-func judgeTruncation(c Case) Judgement {
+func judgeTruncation(_ context.Context, c Case) Judgement {
 	var j Judgement
 	line := wire.NewBaseline(c.run())
 	ends := endEchoes(c.run())

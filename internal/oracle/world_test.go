@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -78,7 +79,7 @@ func (w *world) judgeWith(name string, change func(*oracle.Case)) oracle.Judgeme
 		if o.Name == name {
 			c := oracle.Case{Coder: w.coder, Run: thisRun, Exchanges: w.all, All: w.all}
 			change(&c)
-			return o.Judge(c)
+			return o.Judge(context.Background(), c)
 		}
 	}
 	w.t.Fatalf("no oracle %s", name)

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"context"
 	"io"
 	"testing"
 
@@ -23,7 +24,7 @@ func campaign(target *target, env probe.Env) map[oracle.Kind][]oracle.Finding {
 			env.Found = l.Found()
 		}
 		for _, o := range oracle.All() {
-			j := o.Judge(oracle.Case{Coder: target.coder, Run: run, Exchanges: target.sent[from:], All: target.sent})
+			j := o.Judge(context.Background(), oracle.Case{Coder: target.coder, Run: run, Exchanges: target.sent[from:], All: target.sent})
 			for _, f := range j.Findings {
 				found[f.Kind] = append(found[f.Kind], f)
 			}

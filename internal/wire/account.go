@@ -28,11 +28,23 @@ func (e *Exchange) Echoes(n int) bool {
 	return false
 }
 
+// shows reports whether a nonce stands anywhere in an answer: in a part of it
+// that is no channel it is no echo, for it may be the prompt itself that the
+// target shows there, but lost it is not either.
+func (e *Exchange) shows(nonce string) bool {
+	for _, s := range e.Answer.Joined {
+		if strings.Contains(strings.ToLower(s.Text), nonce) {
+			return true
+		}
+	}
+	return false
+}
+
 // EchoLost reports whether the answer had the room to say the nonce that its
 // prompt asked for and did not. An answer that spent all its tokens on
 // reasoning had no room.
 func (e *Exchange) EchoLost() bool {
-	if !e.Answer.Served() || e.Asked < 0 || e.Nonces[e.Asked] == "" || e.Echoes(e.Asked) {
+	if !e.Answer.Served() || e.Asked < 0 || e.Nonces[e.Asked] == "" || e.Echoes(e.Asked) || e.shows(e.Nonces[e.Asked]) {
 		return false
 	}
 	return !e.ReasonedAway()

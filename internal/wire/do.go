@@ -85,6 +85,7 @@ func (c *Client) exchange(ctx context.Context, r Request, q quirks) (*Answer, st
 	e := &exchange{c: c, a: a, r: r, q: q, key: r.Key, blot: c.blotter(r.Key), t: newTranscript(c.o.Now), spool: newSpool(c.o.SpillDir, c.o.KeepInMemory)}
 	param := e.run(ctx, c.dialect.body(r, q))
 	a.Pieces, a.Usage, a.FirstToken = e.t.pieces(), e.t.usage, e.t.firstToken
+	a.Joined, a.Overran = e.t.weave.strands(), e.t.over || e.t.weave.over
 	a.ID, a.Model, a.Finish = e.t.id, e.t.model, e.t.finish
 	a.Raw = e.spool.close()
 	if a.End.IsZero() {
@@ -107,6 +108,7 @@ type exchange struct {
 	spool *spool
 	dog   *watchdog
 	left  *leaver
+	rest  *sseReader // the stream after its end, nil if the answer was none
 }
 
 func (e *exchange) run(ctx context.Context, segs []segment) (param string) {
@@ -199,6 +201,7 @@ func (e *exchange) refused(resp *http.Response, body io.Reader) (param string) {
 	// breaks off has told its status all the same.
 	io.Copy(io.Discard, body)
 	e.t.addError(doc)
+	e.t.weave.document(ErrorBody, doc)
 	e.a.Refusal, param = classify(resp.StatusCode, e.a.Header, doc, false, e.c.o.Now())
 	if bytes.Contains(doc, []byte("HTTP request to an HTTPS server")) || bytes.Contains(doc, []byte("plain HTTP request was sent to HTTPS port")) {
 		e.a.Refusal = nil

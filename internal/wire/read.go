@@ -70,9 +70,22 @@ func (e *exchange) answered(ctx context.Context, resp *http.Response, body io.Re
 	if end == nil {
 		// Whatever follows the end is kept too, for it may be anybody's.
 		e.dog.phase(min(e.c.o.IdleTimeout, 2*time.Second), "nothing after the end of the answer")
+		e.afterwards()
 		io.Copy(io.Discard, br)
 	}
 	return e.judge(ctx, end)
+}
+
+// afterwards joins what a stream holds after its end.
+func (e *exchange) afterwards() {
+	for e.rest != nil {
+		ev, err := e.rest.next()
+		if err != nil {
+			e.t.over = e.t.over || errors.Is(err, errEventTooBig)
+			return
+		}
+		e.t.weave.document(Raw, ev.data)
+	}
 }
 
 // read takes the body as a stream of events or as one document. It returns nil
@@ -101,31 +114,37 @@ func (e *exchange) readDocument(br *bufio.Reader) error {
 		return errTooBig
 	}
 	if e.c.dialect.document(e.t, doc) {
+		e.t.weave.document(Raw, doc)
 		e.t.done = true
 		return nil
 	}
 	if err != nil {
+		e.t.weave.document(Raw, doc)
 		e.t.addError(doc)
 		return err
 	}
 	if bytes.Count(doc, []byte("\n")) > 0 { // several documents: a stream without its "data:"
 		return e.readStream(newSSEReader(bufio.NewReader(bytes.NewReader(doc))))
 	}
+	e.t.weave.document(Raw, doc)
 	e.t.spoil("the body is not JSON", doc)
 	return io.EOF
 }
 
 func (e *exchange) readStream(s *sseReader) error {
+	s.aside = e.t.weave.line
 	for !e.t.done {
 		ev, err := s.next()
 		if err != nil {
 			return err
 		}
+		e.t.weave.document(Raw, ev.data)
 		e.c.dialect.event(e.t, ev.name, ev.data)
 		if e.left.shown(e.t.text) {
 			return errLeft
 		}
 	}
+	e.rest = s
 	return nil
 }
 

@@ -100,6 +100,9 @@ func (b *Blotter) Answer(a *Answer) {
 	for i := range a.Pieces {
 		a.Pieces[i].Text = b.Text(a.Pieces[i].Text)
 	}
+	for i := range a.Joined { // as long as before, so that the cuts stay where they are
+		a.Joined[i].Text = b.Text(a.Joined[i].Text)
+	}
 	a.Header = b.Header(a.Header)
 	for _, s := range []*string{&a.Finish, &a.ID, &a.Model} {
 		*s = b.Text(*s)

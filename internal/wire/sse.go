@@ -34,6 +34,9 @@ type sseReader struct {
 	first  bool // a byte order mark may follow
 	bare   []byte
 	err    error
+	// aside is told of lines that are no data: field and value, the field of a
+	// comment being empty; nil tells nobody.
+	aside func(field, value string)
 }
 
 func newSSEReader(r *bufio.Reader) *sseReader { return &sseReader{r: r, first: true} }
@@ -88,6 +91,9 @@ func (s *sseReader) next() (sseEvent, error) {
 func (s *sseReader) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
+	if f := string(name); s.aside != nil && f != "data" {
+		s.aside(f, string(value))
+	}
 	switch string(name) {
 	case "event":
 		s.name = string(value)

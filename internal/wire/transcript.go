@@ -30,6 +30,8 @@ type transcript struct {
 	strands []*strand
 	byName  map[string]*strand
 	room    map[Channel]int // bytes that a channel may still take
+	weave   *weave          // the same texts and all others, joined by where they stand
+	over    bool            // text was dropped
 
 	id, model, finish string
 	usage             *Usage
@@ -47,6 +49,7 @@ type transcript struct {
 func newTranscript(now func() time.Time) *transcript {
 	return &transcript{
 		now:    now,
+		weave:  newWeave(),
 		byName: map[string]*strand{},
 		room: map[Channel]int{
 			Content: maxText, Reasoning: maxText, ToolCalls: maxText, Logprobs: maxText,
@@ -67,6 +70,7 @@ func (t *transcript) add(c Channel, name, text string) {
 			t.firstToken = t.now()
 		}
 	}
+	t.over = t.over || len(text) > t.room[c]
 	text = text[:min(len(text), t.room[c])]
 	if text == "" {
 		return
@@ -75,6 +79,7 @@ func (t *transcript) add(c Channel, name, text string) {
 	s := t.byName[key]
 	if s == nil {
 		if len(t.strands) >= maxStrands {
+			t.over = true
 			return
 		}
 		s = &strand{channel: c, name: name}
@@ -126,6 +131,7 @@ func (t *transcript) headers(h http.Header) {
 	for _, l := range lines {
 		t.add(Header, "lines", l)
 	}
+	t.weave.headers(h)
 }
 
 // pieces joins the strands of every channel, leaving out one that repeats

@@ -154,16 +154,21 @@ type Blob struct {
 // sets Refusal, an exchange that broke sets Failure; both nil means that the
 // prompt was answered.
 type Answer struct {
-	Status  int         `json:"status"` // HTTP status; 0 if none arrived
-	Header  http.Header `json:"-"`
-	Pieces  []Piece     `json:"-"`                // what each channel carried, raw excepted
-	Usage   *Usage      `json:"usage,omitempty"`  // nil if the target reported none
-	Finish  string      `json:"finish,omitempty"` // finish reason as the target spells it
-	ID      string      `json:"id,omitempty"`     // request id as the target names it
-	Model   string      `json:"model,omitempty"`
-	Refusal *Refusal    `json:"refusal,omitempty"`
-	Failure *Failure    `json:"failure,omitempty"`
-	Raw     Blob        `json:"raw"`
+	Status int         `json:"status"` // HTTP status; 0 if none arrived
+	Header http.Header `json:"-"`
+	Pieces []Piece     `json:"-"` // what each channel carried, raw excepted
+	// Joined are all texts of the answer by where they stood in it, those of
+	// Pieces among them: for scanning. Overran says that there was more text
+	// than is kept for that: only the raw bytes hold the rest.
+	Joined  []Strand `json:"-"`
+	Overran bool     `json:"overran,omitempty"`
+	Usage   *Usage   `json:"usage,omitempty"`  // nil if the target reported none
+	Finish  string   `json:"finish,omitempty"` // finish reason as the target spells it
+	ID      string   `json:"id,omitempty"`     // request id as the target names it
+	Model   string   `json:"model,omitempty"`
+	Refusal *Refusal `json:"refusal,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+	Raw     Blob     `json:"raw"`
 	// Resent counts how often the request was sent again because the target
 	// refused one of its fields: max_tokens, stream_options, temperature.
 	Resent int `json:"resent,omitempty"`
