@@ -25,8 +25,8 @@ func carries(text string, words []string) bool {
 	return strings.Contains(" "+plain+" ", " "+strings.Join(words, " ")+" ")
 }
 
-// shows reports in which channel of an answer words stand in a row.
-func shows(a *Answer, words []string) Channel {
+// inARow reports in which channel of an answer words stand in a row.
+func inARow(a *Answer, words []string) Channel {
 	for _, p := range a.Pieces {
 		if carries(p.Text, words) {
 			return p.Channel
@@ -107,9 +107,9 @@ func TestEverythingIsJoined(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			a := serve(t, answer(200, "text/event-stream", c.body), Options{}).Do(context.Background(), prompt("hi"))
-			got := shows(a, tenWords)
+			got := inARow(a, tenWords)
 			if name == "a document that breaks off" {
-				got = shows(a, tenWords[:5])
+				got = inARow(a, tenWords[:5])
 			}
 			if got != c.channel || a.Overran {
 				t.Fatalf("the words stand in a row in %q, want %q: %+v", got, c.channel, a.Joined)
@@ -131,7 +131,7 @@ func TestChannelsOfWhatIsJoined(t *testing.T) {
 		for _, word := range tenWords {
 			w.document(Raw, fmt.Appendf(nil, doc, word))
 		}
-		if got := shows(&Answer{Joined: w.strands()}, tenWords); got != want {
+		if got := inARow(&Answer{Joined: w.strands()}, tenWords); got != want {
 			t.Errorf("%s: %q, want %q", doc, got, want)
 		}
 	}
@@ -159,12 +159,12 @@ func TestHeadersAndTrailersAreJoined(t *testing.T) {
 			h(w)
 			fmt.Fprint(w, goodStream)
 		}, Options{})
-		if got := shows(c.Do(context.Background(), prompt("hi")), tenWords); got != Header {
+		if got := inARow(c.Do(context.Background(), prompt("hi")), tenWords); got != Header {
 			t.Errorf("%s: found in %q", name, got)
 		}
 	}
 	refuses := serve(t, answer(400, "application/json", `{"detail":[`+list(`{"loc":["body",#],"input":"%s"}`)+`]}`), Options{})
-	if got := shows(refuses.Do(context.Background(), prompt("hi")), tenWords); got != ErrorBody {
+	if got := inARow(refuses.Do(context.Background(), prompt("hi")), tenWords); got != ErrorBody {
 		t.Errorf("error: found in %q", got)
 	}
 }
@@ -186,7 +186,7 @@ func TestAnyCutAtAnyPlaceIsJoined(t *testing.T) {
 			}
 			w.document(Raw, place(at, piece, 0))
 		}
-		if a := (&Answer{Joined: w.strands()}); shows(a, tenWords) == "" && !(noise && !strings.Contains(strings.Join(at, ""), "#")) {
+		if a := (&Answer{Joined: w.strands()}); inARow(a, tenWords) == "" && !(noise && !strings.Contains(strings.Join(at, ""), "#")) {
 			t.Fatalf("place %q: %+v", at, a.Joined)
 		}
 	})
