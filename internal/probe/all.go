@@ -8,5 +8,8 @@ func All() []Protocol {
 		Boundary(),
 		Straddle(),
 		Tenants(),
+		Interleave(),
+		IDs(),
+		Churn(),
 	}
 }

@@ -99,8 +99,12 @@ func (s *smoke) Missing() string {
 	return ""
 }
 
-// capped is a length cut to what the budget and known limits allow, tokens.
+// capped is a length cut to what the budget allows, known limits and what was
+// found to be served, tokens.
 func capped(e Env, tokens int) int {
+	if l := e.Found.AcceptedMax; l > 0 {
+		tokens = min(tokens, l-underMargin-e.MaxAnswer)
+	}
 	if e.MaxPrompt > 0 {
 		tokens = min(tokens, e.MaxPrompt)
 	}

@@ -37,6 +37,10 @@ func named(t *testing.T, name string) probe.Protocol {
 		}
 	}
 	switch name {
+	case "replay":
+		return probe.Replay()
+	case "roundtrip":
+		return probe.Roundtrip()
 	case "classic":
 		return probe.Classic()
 	case "secret":
@@ -59,6 +63,10 @@ func runStory(t *testing.T, d *datadriven.TestData) string {
 			arg.Scan(t, 0, &target.usage)
 		case "mute":
 			target.mute = true
+		case "deaf":
+			target.deaf = true
+		case "extras":
+			target.extras = true
 		case "estimated":
 			target.counts = false
 		case "blur":
@@ -106,6 +114,12 @@ func tell(target *target, plan probe.Plan) string {
 		fmt.Fprintf(&b, "%-2d %-9s %-18s %s %6d", e.Seq, e.Purpose, e.Label, e.Tenant, e.SentTokens)
 		if e.Limit > 0 {
 			fmt.Fprintf(&b, " (limit %d)", e.Limit)
+		}
+		if e.Arm != "" {
+			fmt.Fprintf(&b, " [%d %s]", e.Group, e.Arm)
+		}
+		if len(e.Holds) > 0 {
+			fmt.Fprintf(&b, " after %v", e.Holds)
 		}
 		fmt.Fprintf(&b, " %s/%d: %s\n", e.Tail, e.Asked, outcome(e))
 	}

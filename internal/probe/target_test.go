@@ -18,6 +18,8 @@ type target struct {
 	usage   string // right, none, factor, short, over, constant, circles
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
+	deaf    bool   // answers before anybody can go away
+	extras  bool   // takes adapters and pictures
 	quotes  bool   // answers hold some of their own prompt
 	leaks   bool   // what is answered unread holds some of the prompt before
 	failing map[int]bool
@@ -61,13 +63,19 @@ func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	e := wire.Exchange{
 		Seq: t.seq, ID: uint64(canary.MakeID(run, s.Tenant, t.seq)), Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 		Tenant: t.names[s.Tenant], Tail: s.Tail, Limit: s.Limit, Asked: s.Asked, MaxTokens: s.MaxTokens,
-		SentTokens: s.Tokens, SentExact: t.counts,
+		SentTokens: s.Tokens, SentExact: t.counts, Arm: s.Arm, Group: s.Group, Adapter: s.Adapter,
 	}
 	text := t.render(&e, s)
 	if s.Tokens == 0 {
 		e.SentTokens = len(text)
 	}
+	if s.Prefix != nil {
+		t.begin(&e, s)
+	}
 	e.SentBytes, e.Messages = int64(e.SentTokens), len(s.Turns)
+	if s.Prefix != nil {
+		e.Messages += t.sent[s.Prefix.Seq].Messages
+	}
 	real := e.SentTokens
 	if !t.counts { // an estimate is off by up to 0.05 %, or by what blur says
 		real += int(float64(real) * (t.noise.Float64() - 0.5) / 1000 * max(1, 20*t.blur))
@@ -81,6 +89,13 @@ func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	t.real[e.Seq] = real
 	t.seq++
 	e.Answer = t.answer(&e, real)
+	if s.Hangup.Any() && !t.deaf && e.Answer.Served() {
+		e.Left = true
+		e.Answer = &wire.Answer{Failure: &wire.Failure{Kind: wire.FailedCanceled, Message: "stopped"}}
+	}
+	if s.Extra() && !t.extras {
+		e.Answer = &wire.Answer{Status: 404, Refusal: &wire.Refusal{Kind: wire.RefusedModel, Status: 404}}
+	}
 	if s.Again != nil && e.Answer.Served() && e.Answer.Usage != nil && s.Pad >= 32 && e.Answer.Usage.Prompt == e.SentTokens {
 		t.padded = true
 	}
@@ -103,6 +118,23 @@ func (t *target) repeat(e *wire.Exchange, s probe.Send) int {
 		return t.real[base.Seq] + s.Pad
 	}
 	return t.real[base.Seq] + int(float64(s.Pad)*t.padCost)
+}
+
+// begin puts a part of an earlier prompt before this one.
+func (t *target) begin(e *wire.Exchange, s probe.Send) {
+	base := &t.sent[s.Prefix.Seq]
+	if s.Prefix.Turns > base.Messages || s.Prefix.Answer && !base.Answer.Served() {
+		panic("a prompt cannot begin like that")
+	}
+	e.Holds = append(append(e.Holds, base.Holds...), base.Seq)
+	for i, n := range base.Nonces {
+		if e.Nonces[i] == "" {
+			e.Nonces[i] = n
+		}
+	}
+	if s.Tokens == 0 {
+		e.SentTokens += base.SentTokens
+	}
 }
 
 // render writes a prompt out without its filler and fills in what it carries.

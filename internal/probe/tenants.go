@@ -84,19 +84,11 @@ func (t *tenants) prompt(tenant, i int) Send {
 func (t *tenants) length(tenant, i int) int {
 	if t.round == tenantRounds && i == 0 && tenant == int(t.env.Seed%uint64(t.env.Tenants)) {
 		if t.env.Found.AcceptedMax > 0 {
-			return t.fits(tenantLongest)
+			return capped(t.env, tenantLongest)
 		}
 	}
 	short := [perTenant]int{160, 480, 1600}[i]
-	return t.fits(short + t.rand.IntN(short/2))
-}
-
-// fits cuts a length to what was found to be served.
-func (t *tenants) fits(tokens int) int {
-	if l := t.env.Found.AcceptedMax; l > 0 {
-		tokens = min(tokens, l-underMargin-t.env.MaxAnswer)
-	}
-	return capped(t.env, tokens)
+	return capped(t.env, short+t.rand.IntN(short/2))
 }
 
 func (t *tenants) Missing() string {

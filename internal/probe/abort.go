@@ -1,0 +1,48 @@
+package probe
+
+import (
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// moments at which a client goes away: with its prompt hardly read, in the
+// middle of prefill or of the transfer after it, and in the middle of an answer.
+var moments = []wire.Hangup{
+	{Sent: true},
+	{Text: 1},
+	{Sent: true, After: 5 * time.Millisecond},
+	{Text: 12},
+	{Sent: true, After: 50 * time.Millisecond},
+	{Sent: true, After: time.Second},
+}
+
+// moment says in a word or two when a client goes away.
+func moment(h wire.Hangup) string {
+	switch {
+	case h.Text > 0:
+		return "in its answer"
+	case h.After > 0:
+		return "after " + h.After.String()
+	}
+	return "once sent"
+}
+
+// wholeLine asks for all of the line that begins with a key.
+func wholeLine(key string) string {
+	return "Repeat the whole line above that begins with " + key + " and write nothing else.\n" + key
+}
+
+// longLine is a request whose answer is a long line of canary that begins with
+// its last nonce.
+func longLine(label string, tenant, tokens, answer int, q question) Send {
+	turns := stem(tokens, q)
+	turns = append(turns, Turn{"user", []Part{
+		text(codeKey(2) + " "), {Kind: Nonce, N: 2}, text(" "), {Kind: Filler, N: 4},
+		text("\n" + wholeLine(codeKey(2))),
+	}})
+	return Send{
+		Purpose: wire.Churn, Label: label, Tenant: tenant, Turns: turns, Tokens: tokens,
+		Tail: "line", Asked: 2, MaxTokens: answer, Stream: true,
+	}
+}

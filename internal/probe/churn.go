@@ -1,0 +1,154 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Churn has clients go away in the middle of prefill and of answers, beside
+// others that stay. What was on its way for those that left must not reach
+// those that stayed, nor whoever gets their pages next.
+func Churn() Protocol {
+	return Protocol{
+		Name:  "churn",
+		Does:  "aborts requests in prefill and in their answers, beside others that stay and must get their own text",
+		Start: func(e Env) Plan { return newChurn(e) },
+	}
+}
+
+const (
+	churnRounds = 6
+	quietAsks   = 6 // asked one at a time before anybody leaves
+	stayers     = 3 // in each round, beside as many that leave
+	// leaverTokens is the length of prompts that are given up: long enough that
+	// much of it is under way when they are.
+	leaverTokens = 3072
+	// sweepTokens is the length of the prompts at the end, which get the pages
+	// that were freed.
+	sweepTokens = 4096
+	sweeps      = 2
+	// leastLeft is how many have to go away before their end for anything to be tested.
+	leastLeft = 4
+)
+
+type churn struct {
+	env Env
+	steps
+	sent  int
+	quiet tally
+	stay  tally
+	left  int
+	late  int // that were to leave and had their answer before
+	// slow are moments, as labels say them, that came after the answer: a fast
+	// target has to be left sooner.
+	slow map[string]bool
+}
+
+func newChurn(e Env) *churn {
+	c := &churn{env: e, slow: map[string]bool{}}
+	for i := range quietAsks {
+		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, 0).arm(wire.ArmNull, 1)} })
+	}
+	for round := range churnRounds {
+		c.add(func() []Send { return c.round(round) })
+		c.add(func() []Send { return c.after(round) })
+	}
+	for i := range sweeps {
+		c.add(func() []Send { return c.sweep(i) })
+	}
+	return c
+}
+
+// page is the page size, or a usual one, tokens.
+func (e Env) page() int {
+	if e.PageSize > 0 {
+		return e.PageSize
+	}
+	return usualPage
+}
+
+// stayer is a request that is waited for. Lengths lie around multiples of a
+// page, some of them long.
+func (c *churn) stayer(label string, tenant, pages int) Send {
+	tokens := c.env.page()*(max(288/c.env.page(), 1)+1+pages+c.sent%3) + c.sent%5 - 2
+	s := send(wire.Unrelated, label, tenant, capped(c.env, max(tokens, compactBelow)), nonceAnswer, questionNo(c.sent))
+	s.Stream = c.sent%2 == 0
+	c.sent++
+	return s
+}
+
+// leaver is a request whose client goes away.
+func (c *churn) leaver(round, i int) Send {
+	h := moments[(round+i*2)%len(moments)]
+	if c.slow[leaves(h)] {
+		h = moments[0]
+	}
+	tokens := capped(c.env, leaverTokens-c.env.page()*(i+round)-i)
+	s := longLine(leaves(h), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer, refNo(round))
+	s.Hangup = h
+	return s
+}
+
+func leaves(h wire.Hangup) string { return "leaves " + moment(h) }
+
+// round has some leave beside others that stay.
+func (c *churn) round(round int) []Send {
+	var batch []Send
+	for i := range stayers {
+		batch = append(batch, c.leaver(round, i))
+		batch = append(batch, c.stayer(fmt.Sprintf("round %d", round+1), (round+i+1)%c.env.Tenants, 16*i).arm(wire.ArmLoad, 1))
+	}
+	return batch
+}
+
+// after asks all tenants at once, right behind those that left: they get the
+// connections and the pages.
+func (c *churn) after(round int) []Send {
+	var batch []Send
+	for t := range c.env.Tenants {
+		batch = append(batch, c.stayer(fmt.Sprintf("after %d", round+1), t, 0).arm(wire.ArmLoad, 1))
+	}
+	return batch
+}
+
+// sweep reads what was freed.
+func (c *churn) sweep(i int) []Send {
+	var batch []Send
+	for t := range c.env.Tenants {
+		s := send(wire.Unrelated, "sweep", t, capped(c.env, sweepTokens+i*c.env.page()), c.env.MaxAnswer, questionNo(c.sent)).arm(wire.ArmLoad, 1)
+		c.sent++
+		batch = append(batch, s)
+	}
+	return batch
+}
+
+func (c *churn) Next(done []wire.Exchange) []Send {
+	for i := range done {
+		switch e := &done[i]; {
+		case e.Left:
+			c.left++
+		case e.Arm == wire.ArmNull:
+			c.quiet.count(e)
+		case e.Arm == wire.ArmLoad:
+			c.stay.count(e)
+		case e.Answer.Served():
+			c.late++
+			c.slow[e.Label] = true
+		}
+	}
+	return c.next()
+}
+
+func (c *churn) Missing() string {
+	want := churnRounds*(stayers+c.env.Tenants) + sweeps*c.env.Tenants
+	switch {
+	case c.quiet.served < quietAsks:
+		return fmt.Sprintf("%d of %d requests were answered while nothing else ran%s", c.quiet.served, quietAsks, c.quiet.why())
+	case c.stay.served < want:
+		return fmt.Sprintf("%d of %d requests that stayed were answered%s", c.stay.served, want, c.stay.why())
+	case c.left < leastLeft:
+		return fmt.Sprintf("%d requests were given up before their end, %d had their answer before: longer prompts are needed", c.left, c.late)
+	}
+	return ""
+}

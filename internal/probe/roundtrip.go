@@ -1,0 +1,143 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Roundtrip opens sessions, sends enough else to push them out of the fast
+// tier, and returns to them: what was kept elsewhere has to come back as it was.
+func Roundtrip() Protocol {
+	return Protocol{
+		Name:  "roundtrip",
+		Does:  "opens sessions, pushes them out by load, and returns to them for what their first turn said",
+		Start: func(e Env) Plan { return newRoundtrip(e) },
+	}
+}
+
+const (
+	// tripSessions of each tenant are opened, in all at least tripLeast.
+	tripSessions = 2
+	tripLeast    = 4
+	tripTokens   = 1024
+	// trips is how often each session is returned to.
+	trips = 2
+	// pushTokens is the length of what pushes sessions out, pushMost how much of
+	// it there is in a trip where no pool is known, tokens.
+	pushTokens = 2048
+	pushMost   = 16384
+	// pushLimit bounds it where the pool is known to be larger, tokens.
+	pushLimit = 262144
+)
+
+type roundtrip struct {
+	env Env
+	steps
+	open     []visit
+	pushed   tally
+	returned tally
+	short    string // why the load is less than the pool
+}
+
+// visit is a session as it was last seen.
+type visit struct {
+	send Send
+	seq  int
+}
+
+func newRoundtrip(e Env) *roundtrip {
+	r := &roundtrip{env: e}
+	r.add(r.opening)
+	for trip := range trips {
+		for _, batch := range r.load() {
+			r.add(func() []Send { return r.push(trip, batch) })
+		}
+		r.add(func() []Send { return r.back(trip) })
+	}
+	return r
+}
+
+func (r *roundtrip) sessions() int { return max(tripSessions*r.env.Tenants, tripLeast) }
+
+func (r *roundtrip) opening() []Send {
+	var batch []Send
+	for i := range r.sessions() {
+		q := refNo(0) // all ask the same, so that one that comes back as another says so
+		s := session(wire.Plant, fmt.Sprintf("session %d", i+1), i%r.env.Tenants, capped(r.env, tripTokens+64*i), q).arm(wire.ArmNull, 1)
+		batch = append(batch, s)
+	}
+	return batch
+}
+
+// load is how many tokens are pushed in a trip, in batches of few prompts.
+func (r *roundtrip) load() []int {
+	total := pushMost
+	if r.env.Pool > 0 {
+		total = r.env.Pool + r.env.Pool/4
+		if total > pushLimit {
+			total, r.short = pushLimit, fmt.Sprintf("sessions were pushed by %d tokens, less than the pool of %d", pushLimit, r.env.Pool)
+		}
+	}
+	if m := r.env.MaxPrompt; m > 0 && trips*total > m/2 {
+		total = max(m/(2*trips), pushTokens)
+		r.short = fmt.Sprintf("the budget lets sessions be pushed by %d tokens only", total)
+	}
+	length := max(pushTokens, total/32)
+	var batches []int
+	for ; total > 0; total -= r.env.Tenants * length {
+		batches = append(batches, capped(r.env, length))
+	}
+	return batches
+}
+
+// push are prompts of all tenants that nobody has sent before.
+func (r *roundtrip) push(trip, tokens int) []Send {
+	var batch []Send
+	for t := range r.env.Tenants {
+		batch = append(batch, session(wire.Churn, fmt.Sprintf("push %d", trip+1), t, tokens, refNo(0)))
+	}
+	return batch
+}
+
+// back returns to every session that was answered, with the answer that it gave.
+func (r *roundtrip) back(trip int) []Send {
+	var batch []Send
+	for i, v := range r.open {
+		s := v.send
+		s.Purpose, s.Label = wire.Unrelated, fmt.Sprintf("return %d to %d", trip+1, i+1)
+		s.Prefix, s.Turns, s.Tokens = &Prefix{Seq: v.seq, Answer: true}, []Turn{asks(refNo(0))}, 0
+		s = s.arm(wire.ArmLoad, 1)
+		s.MaxTokens = r.env.MaxAnswer
+		batch = append(batch, s)
+	}
+	return batch
+}
+
+func (r *roundtrip) Next(done []wire.Exchange) []Send {
+	for i := range done {
+		e := &done[i]
+		switch e.Purpose {
+		case wire.Churn:
+			r.pushed.count(e)
+		case wire.Plant:
+			if e.Answer.Served() {
+				r.open = append(r.open, visit{r.opening()[i], e.Seq})
+			}
+		default:
+			r.returned.count(e)
+		}
+	}
+	return r.next()
+}
+
+func (r *roundtrip) Missing() string {
+	want := trips * r.sessions()
+	switch {
+	case len(r.open) < r.sessions():
+		return fmt.Sprintf("%d of %d sessions were opened", len(r.open), r.sessions())
+	case r.returned.served < want:
+		return fmt.Sprintf("%d of %d returns to a session were answered%s", r.returned.served, want, r.returned.why())
+	}
+	return r.short
+}
