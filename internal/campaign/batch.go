@@ -18,7 +18,10 @@ type pending struct {
 	base     *wire.Exchange // whose prompt it repeats; nil for none
 	head     prefix         // what stands before its own turns
 	prompt   prompt
-	reserved int // tokens
+	reserved int      // tokens
+	old      *kept    // what an earlier sitting has made of it; nil for nothing
+	counts   countLog // what the tokenizer said of its prompt
+	requests int      // made for it
 }
 
 // batch makes exchanges, up to Concurrency at the same time, and hands them
@@ -30,12 +33,15 @@ type pending struct {
 func (r *runner) batch(ctx context.Context, protocol string, sends []probe.Send) (done []wire.Exchange, why string) {
 	batch, why := r.number(protocol, sends)
 	r.sideBySide(len(batch), func(i int) { r.prepare(ctx, &batch[i]) })
+	if r.broken = r.recall(batch); r.broken != nil {
+		return nil, r.broken.Error()
+	}
 	batch, short := r.reserve(batch)
 	if short != "" {
 		why, r.overdrawn = short, short
 	}
 	r.sideBySide(len(batch), func(i int) {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil || batch[i].old != nil {
 			r.exchange(ctx, &batch[i])
 		}
 	})
@@ -76,6 +82,10 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
 			Arm: s.Arm, Group: s.Group, Adapter: s.Adapter,
 		}}
+		if r.past != nil && r.past.done[seq] != nil {
+			batch[i].old = r.past.done[seq]
+			batch[i].counts.known = batch[i].old.Counts
+		}
 		if s.Prefix != nil {
 			batch[i].head = r.prefix(*s.Prefix)
 			batch[i].exchange.Holds = batch[i].head.holds
@@ -100,10 +110,12 @@ func (p *pending) again(all []wire.Exchange, seq int) {
 // prepare gives the prompt its length.
 func (r *runner) prepare(ctx context.Context, p *pending) {
 	key := r.cfg.Tenants[p.send.Tenant].Key
+	fit := *r.fit // what it knows does not change meanwhile
+	p.counts.Client, fit.client = fit.client, &p.counts
 	if p.base != nil {
-		p.prompt = r.fit.again(ctx, key, p.send, p.base, r.made[p.base.Seq])
+		p.prompt = fit.again(ctx, key, p.send, p.base, r.made[p.base.Seq])
 	} else {
-		p.prompt = r.fit.fit(ctx, key, p.send, canary.ID(p.exchange.ID), p.head)
+		p.prompt = fit.fit(ctx, key, p.send, canary.ID(p.exchange.ID), p.head)
 	}
 	e := &p.exchange
 	e.SentTokens, e.SentExact, e.SentBytes = p.prompt.tokens, p.prompt.exact, p.prompt.bytes
@@ -127,17 +139,33 @@ func (r *runner) reserve(batch []pending) ([]pending, string) {
 	return batch, ""
 }
 
+// recall reads back what an earlier sitting has made of a batch.
+func (r *runner) recall(batch []pending) error {
+	for i := range batch {
+		p := &batch[i]
+		if p.old == nil {
+			continue
+		}
+		if what := differs(&p.exchange, &p.old.Exchange); what != "" {
+			return fmt.Errorf("%w: exchange %d of the interrupted run is not the one that this run makes, %s differs: name a new directory", ErrConfig, p.exchange.Seq, what)
+		}
+		if err := p.old.hear(r.dir.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // exchange makes one exchange, keeps it and tells of it.
 func (r *runner) exchange(ctx context.Context, p *pending) {
 	e := &p.exchange
-	e.Answer = r.attempts(ctx, p)
-	f := e.Answer.Failure
-	e.Left = p.send.Hangup.Any() && f != nil && f.Kind == wire.FailedCanceled && ctx.Err() == nil
-	if err := r.redact.answer(e.Answer); err != nil && r.dir != nil {
-		r.dir.fail(err)
-	}
-	if r.dir != nil {
-		r.dir.keep(e)
+	if p.old != nil {
+		e.Answer, e.Left, p.requests = p.old.Answer, p.old.Left, p.old.Requests
+		for range p.requests - 1 {
+			r.budget.again()
+		}
+	} else {
+		r.make(ctx, p)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,6 +183,21 @@ func (r *runner) exchange(ctx context.Context, p *pending) {
 	r.cfg.Progress(r.progress)
 }
 
+// make sends an exchange and keeps what came back.
+func (r *runner) make(ctx context.Context, p *pending) {
+	e := &p.exchange
+	e.Answer = r.attempts(ctx, p)
+	f := e.Answer.Failure
+	e.Left = p.send.Hangup.Any() && f != nil && f.Kind == wire.FailedCanceled && ctx.Err() == nil
+	if err := r.redact.answer(e.Answer); err != nil && r.dir != nil {
+		r.dir.fail(err)
+	}
+	if r.dir != nil {
+		k := &kept{Exchange: *e, Requests: p.requests, Counts: p.counts.said}
+		r.dir.keep(k)
+	}
+}
+
 // account settles an exchange with the budget and learns from what it has
 // shown about token counts.
 func (r *runner) account(p *pending) {
@@ -165,6 +208,9 @@ func (r *runner) account(p *pending) {
 	if e.Answer == nil {
 		r.budget.settle(p.reserved, 0, false)
 		return
+	}
+	if p.old != nil {
+		r.result.Resumed++
 	}
 	prompt, completion := cost(e)
 	r.budget.settle(p.reserved, prompt+completion, true)

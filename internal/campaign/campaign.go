@@ -64,7 +64,10 @@ type Config struct {
 	Key         canary.Key
 	// OutDir is the run directory to make; it must not exist, be empty or come
 	// from MakeDir. Empty keeps nothing on disk.
-	OutDir  string
+	OutDir string
+	// Resume goes on with the interrupted run in OutDir: what it has made is not
+	// sent again. Its plan must be the same.
+	Resume  bool
 	Version string // of kvcanary, for the record
 	Client  Client
 	// Progress is told about every finished exchange, one call at a time; nil tells nobody.
@@ -124,15 +127,15 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	r := newRunner(cfg)
 	if cfg.OutDir != "" {
-		if r.dir, err = createDir(cfg.OutDir); err != nil {
+		if err := r.open(); err != nil {
 			return nil, err
 		}
 		defer r.dir.close()
-		if err := r.dir.writePlan(r.record()); err != nil {
-			return nil, err
-		}
 	}
 	targetErr := r.run(ctx)
+	if r.broken != nil {
+		return nil, r.broken
+	}
 	if r.dir != nil {
 		if err := errors.Join(r.dir.failed(), r.dir.writeResult(r.result)); err != nil {
 			return r.result, err
@@ -142,6 +145,29 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return r.result, targetErr
 	}
 	return r.result, nil
+}
+
+// open makes the run directory, or goes on in it.
+func (r *runner) open() (err error) {
+	if !r.cfg.Resume {
+		if r.dir, err = createDir(r.cfg.OutDir); err != nil {
+			return err
+		}
+		if err := r.dir.writePlan(r.record()); err != nil {
+			r.dir.close()
+			return err
+		}
+		return nil
+	}
+	if r.dir, r.past, err = reopen(r.cfg.OutDir); err != nil {
+		return err
+	}
+	if err := r.past.fits(r.record()); err != nil {
+		r.dir.close()
+		return err
+	}
+	r.result.Started = r.past.plan.Started
+	return nil
 }
 
 // Check says what makes no sense about a Config, wrapping [ErrConfig]. Run and

@@ -52,7 +52,7 @@ type fitter struct {
 	model  string
 	// est and longest, the bytes of the longest prompt that est was taught
 	// about, do not change while fits are under way.
-	est     wire.Estimator
+	est     *wire.Estimator
 	longest int64
 	// padCounted says whether a target has counted every character of padding as
 	// a token. It changes as est does.
@@ -60,7 +60,7 @@ type fitter struct {
 }
 
 func newFitter(client Client, coder *canary.Coder, model string) *fitter {
-	return &fitter{client: client, coder: coder, model: model}
+	return &fitter{client: client, coder: coder, model: model, est: &wire.Estimator{}}
 }
 
 // fit resolves a send. The prompt has exactly s.Tokens tokens where the

@@ -24,6 +24,8 @@ type Loaded struct {
 	Exchanges []wire.Exchange // in the order of sending; what their channels carried is not kept, only raw bytes are
 	Result    *Result         // nil if the run was killed before its end
 	Cut       bool            // the last line of the exchanges is not whole and was left out
+
+	kept []kept // Exchanges, with what it takes to go on
 }
 
 // Load reads a run directory, also one whose run was killed.
@@ -67,13 +69,16 @@ func (l *Loaded) readExchanges() error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		var e wire.Exchange
-		if err := json.Unmarshal(line, &e); err != nil {
+		var k kept
+		if err := json.Unmarshal(line, &k); err != nil {
 			return fmt.Errorf("%s, line %d: %w", name, n, err)
 		}
-		l.Exchanges = append(l.Exchanges, e)
+		l.kept = append(l.kept, k)
 	}
-	slices.SortStableFunc(l.Exchanges, func(a, b wire.Exchange) int { return a.Seq - b.Seq })
+	slices.SortStableFunc(l.kept, func(a, b kept) int { return a.Seq - b.Seq })
+	for i := range l.kept {
+		l.Exchanges = append(l.Exchanges, l.kept[i].Exchange)
+	}
 	return nil
 }
 

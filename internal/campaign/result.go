@@ -62,6 +62,11 @@ type Result struct {
 	Started   time.Time        `json:"started"`
 	Ended     time.Time        `json:"ended"`
 	Version   string           `json:"version"`
+	// Resumable says that the run was stopped before its end, by a signal, its
+	// time limit or a disk that took no more: it can go on in its directory.
+	Resumable bool `json:"resumable,omitempty"`
+	// Resumed is how many exchanges were taken over from before an interruption.
+	Resumed int `json:"resumed,omitempty"`
 }
 
 // Target is what was probed.

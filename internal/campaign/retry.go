@@ -32,6 +32,7 @@ func (r *runner) attempts(ctx context.Context, p *pending) *wire.Answer {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(p.exchange.Seq)))
 	for attempt := 1; ; attempt++ {
 		a := r.do(ctx, &p.exchange, q)
+		p.requests++
 		pause, again := retry(a, attempt, random)
 		if !again || !r.budget.again() {
 			return a

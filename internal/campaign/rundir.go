@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ const (
 	planFile      = "plan.json"       // what was decided, written before anything is sent
 	exchangesFile = "exchanges.jsonl" // a line for each finished exchange, in the order of finishing
 	rawFolder     = "raw"             // the bytes that came back, a file for each answer
+	heardFolder   = "heard"           // what was read in them, a file for each answer
 	resultFile    = "result.json"     // written whole, at the end
 )
 
@@ -51,15 +54,17 @@ func MakeDir(path string) (spill string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(d.path, rawFolder), nil
+	return Spill(d.path), nil
 }
 
 // runDir is a run directory that is being written.
 type runDir struct {
-	path string
+	path   string
+	locked *os.File // the directory itself, held so that no other run goes on in it
 
 	mu        sync.Mutex
 	exchanges *os.File
+	size      int64 // of the exchanges, bytes
 	err       error // the first thing that could not be written
 }
 
@@ -76,14 +81,95 @@ func createDir(path string) (*runDir, error) {
 			return nil, fmt.Errorf("read the run directory: %w", err)
 		}
 		if len(entries) > most {
-			return nil, fmt.Errorf("run directory %s is not empty: name a new one", path)
+			return nil, fmt.Errorf("%w: run directory %s is not empty: name a new one", ErrConfig, path)
 		}
 	}
 	return &runDir{path: path}, nil
 }
 
+// take locks the directory.
+func (d *runDir) take() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return fmt.Errorf("open the run directory: %w", err)
+	}
+	mine, err := lock(f)
+	if err == nil && !mine {
+		err = fmt.Errorf("%w: another run is under way in %s: let it end, or name a new directory", ErrConfig, d.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	d.locked = f
+	return nil
+}
+
+// reopen takes the directory of an interrupted run: the file of exchanges is
+// made anew of those that are done, and what was left half written is removed.
+func reopen(path string) (*runDir, *past, error) {
+	d := &runDir{path: path}
+	if err := d.take(); err != nil {
+		return nil, nil, err
+	}
+	p, err := readPast(path)
+	if err == nil {
+		err = d.rewrite(p)
+	}
+	if err != nil {
+		d.close()
+		return nil, nil, err
+	}
+	return d, p, nil
+}
+
+func (d *runDir) rewrite(p *past) error {
+	if err := os.MkdirAll(filepath.Join(d.path, heardFolder), 0o700); err != nil {
+		return fmt.Errorf("make the run directory: %w", err)
+	}
+	for _, pattern := range []string{filepath.Join(rawFolder, "answer-*.raw"), ".*.json-*", ".exchanges.jsonl-*"} {
+		left, err := filepath.Glob(filepath.Join(d.path, pattern))
+		if err != nil {
+			panic("kvcanary: internal error: " + err.Error())
+		}
+		for _, name := range left {
+			if err := os.Remove(name); err != nil {
+				return fmt.Errorf("clear the run directory: %w", err)
+			}
+		}
+	}
+	f, err := os.CreateTemp(d.path, "."+exchangesFile+"-*")
+	if err != nil {
+		return fmt.Errorf("make the file of exchanges: %w", err)
+	}
+	d.exchanges = f
+	for _, seq := range slices.Sorted(maps.Keys(p.done)) {
+		if err := d.line(p.done[seq]); err != nil {
+			return fmt.Errorf("make the file of exchanges: %w", errors.Join(err, os.Remove(f.Name())))
+		}
+	}
+	name := filepath.Join(d.path, exchangesFile)
+	err = errors.Join(f.Sync(), f.Close(), os.Rename(f.Name(), name))
+	if d.exchanges = nil; err == nil {
+		d.exchanges, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("make the file of exchanges: %w", err)
+	}
+	return nil
+}
+
+// Spill returns the folder of a run directory where a client may spill long
+// answers, for one that MakeDir does not make: that of a run that goes on.
+func Spill(dir string) string { return filepath.Join(dir, rawFolder) }
+
 // writePlan writes the plan and opens the file of exchanges.
 func (d *runDir) writePlan(r Record) error {
+	if err := d.take(); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(d.path, heardFolder), 0o700); err != nil {
+		return fmt.Errorf("make the run directory: %w", err)
+	}
 	if err := d.writeJSON(planFile, r); err != nil {
 		return err
 	}
@@ -96,23 +182,47 @@ func (d *runDir) writePlan(r Record) error {
 	return nil
 }
 
-// keep stores a finished exchange: its raw answer as a file of its own, then
-// its line, in one write so that a killed process leaves whole lines. Raw
-// bytes leave memory. Safe for concurrent use.
-func (d *runDir) keep(e *wire.Exchange) {
-	err := d.keepRaw(e)
-	var line []byte
+// keep stores a finished exchange: its raw answer and what was read in it as
+// files of their own, then its line, in one write so that a killed process
+// leaves whole lines. Raw bytes leave memory. Safe for concurrent use.
+func (d *runDir) keep(k *kept) {
+	err := d.keepRaw(&k.Exchange)
 	if err == nil {
-		line, err = json.Marshal(e)
+		err = d.keepHeard(k)
 	}
 	if err == nil {
 		d.mu.Lock()
-		_, err = d.exchanges.Write(append(line, '\n'))
+		err = d.line(k)
 		d.mu.Unlock()
 	}
 	if err != nil {
-		d.fail(fmt.Errorf("keep exchange %d in the run directory: %w", e.Seq, err))
+		d.fail(fmt.Errorf("keep exchange %d in the run directory: %w", k.Seq, err))
 	}
+}
+
+// line appends the line of an exchange, whole or not at all.
+func (d *runDir) line(k *kept) error {
+	line, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	n, err := d.exchanges.Write(append(line, '\n'))
+	if err != nil {
+		if n > 0 {
+			err = errors.Join(err, d.exchanges.Truncate(d.size))
+		}
+		return err
+	}
+	d.size += int64(n)
+	return nil
+}
+
+func (d *runDir) keepHeard(k *kept) error {
+	b, err := json.Marshal(heardOf(k.Answer))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.path, heardFile(k.Seq)), b, 0o600)
 }
 
 // discard removes what a client has spilled of an answer that is not kept.
@@ -168,9 +278,11 @@ func (d *runDir) failed() error {
 func (d *runDir) writeResult(r *Result) error { return d.writeJSON(resultFile, r) }
 
 func (d *runDir) close() {
-	if d.exchanges != nil {
-		// Every line was written without buffering; closing can lose nothing.
-		_ = d.exchanges.Close()
+	for _, f := range []*os.File{d.exchanges, d.locked} {
+		if f != nil {
+			// Every line was written without buffering; closing can lose nothing.
+			_ = f.Close()
+		}
 	}
 }
 

@@ -25,6 +25,9 @@ type runner struct {
 	fit      *fitter
 	redact   *redactor
 	dir      *runDir // nil if nothing is kept
+	past     *past   // nil if the run begins anew
+	broken   error   // why an interrupted run cannot go on
+	cut      bool    // the run was stopped before its end
 	// do makes one exchange that is ready to go; a dry run puts its own here.
 	do func(ctx context.Context, e *wire.Exchange, r wire.Request) *wire.Answer
 
@@ -145,6 +148,7 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	if l, ok := plan.(probe.Limiter); ok {
 		r.learnLimits(l.Found())
 	}
+	r.cut = r.cut || why != "" && why == r.stopped(ctx)
 	if why == "" {
 		why = plan.Missing()
 	}
@@ -186,6 +190,9 @@ func (r *runner) stopped(ctx context.Context) string {
 			return fmt.Sprintf("time limit of %v reached", r.cfg.Budget.Time)
 		}
 		return "interrupted"
+	}
+	if r.broken != nil {
+		return r.broken.Error()
 	}
 	return r.unkept()
 }
@@ -265,5 +272,6 @@ func (r *runner) finish(ctx context.Context) {
 	}
 	res.Limits = r.limits()
 	_, res.Spent.Requests = r.budget.used()
+	res.Resumable = r.cut && r.dir != nil
 	res.Ended = r.cfg.Now()
 }
