@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,88 +76,98 @@ func interruptible(f *fakeTarget, n, length int, refuse bool) Config {
 	return cfg
 }
 
+// stop is a run and the moment at which it is stopped.
+type stop struct {
+	n, length, concurrency  int
+	counts, refuse, byWords bool
+	killed                  bool // or else interrupted
+	budget                  Budget
+	at                      float64 // how far it is, from 0 to 1
+}
+
+var stops = rapid.Custom(func(t *rapid.T) stop {
+	return stop{
+		n: rapid.IntRange(1, 4).Draw(t, "batch"), length: rapid.IntRange(300, 900).Draw(t, "length"),
+		concurrency: rapid.IntRange(1, 4).Draw(t, "concurrency"),
+		counts:      rapid.Bool().Draw(t, "tokenizer"), refuse: rapid.Bool().Draw(t, "refuses"), byWords: rapid.Bool().Draw(t, "tokens are words"),
+		killed: rapid.Bool().Draw(t, "killed"),
+		budget: Budget{Tokens: rapid.SampledFrom([]int{0, 20000}).Draw(t, "tokens"), Requests: rapid.SampledFrom([]int{0, 9}).Draw(t, "requests")},
+		at:     rapid.Float64Range(0, 0.999).Draw(t, "at"),
+	}
+})
+
 // A run that is killed or stopped at any moment and goes on comes to what it
 // would have come to, and sends nothing twice that was answered.
 func TestResumedRunsComeToTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n, length := rapid.IntRange(1, 4).Draw(t, "batch"), rapid.IntRange(300, 900).Draw(t, "length")
-		counts, refuse := rapid.Bool().Draw(t, "tokenizer"), rapid.Bool().Draw(t, "refuses")
-		concurrency := rapid.IntRange(1, 4).Draw(t, "concurrency")
-		budget := Budget{Tokens: rapid.SampledFrom([]int{0, 20000}).Draw(t, "tokens"), Requests: rapid.SampledFrom([]int{0, 9}).Draw(t, "requests")}
-		tokenize := rapid.SampledFrom([]func([]string) int{nil, wordTokens}).Draw(t, "tokens are")
-		root, err := os.MkdirTemp("", "resume")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(root)
-		campaign := func(f *fakeTarget, dir string) Config {
-			f.counts, f.tokenize = counts, tokenize
-			cfg := interruptible(f, n, length, refuse)
-			cfg.Concurrency, cfg.Budget, cfg.OutDir = concurrency, budget, filepath.Join(root, dir)
-			return cfg
-		}
-		whole := &fakeTarget{}
-		want := mustRun(t, campaign(whole, "whole"))
+	for i := range 24 {
+		s := stops.Example(i)
+		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) { stopAndGoOn(t, s) })
+	}
+}
 
-		at := rapid.IntRange(0, whole.calls-1).Draw(t, "stopped at")
-		killed := rapid.Bool().Draw(t, "killed")
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		before := &fakeTarget{answer: func(ctx context.Context, call int, _ string) *wire.Answer {
-			switch {
-			case call == at && killed:
-				if err := os.CopyFS(filepath.Join(root, "killed"), os.DirFS(filepath.Join(root, "stopped"))); err != nil {
-					t.Error(err)
-				}
-				fallthrough
-			case call == at:
-				cancel()
-				return failed(wire.FailedCanceled, "stopped")
-			case ctx.Err() != nil:
-				return failed(wire.FailedCanceled, "stopped")
+func stopAndGoOn(t *testing.T, s stop) {
+	root := t.TempDir()
+	campaign := func(f *fakeTarget, dir string) Config {
+		if f.counts = s.counts; s.byWords {
+			f.tokenize = wordTokens
+		}
+		cfg := interruptible(f, s.n, s.length, s.refuse)
+		cfg.Concurrency, cfg.Budget, cfg.OutDir = s.concurrency, s.budget, filepath.Join(root, dir)
+		return cfg
+	}
+	whole := &fakeTarget{}
+	want := mustRun(t, campaign(whole, "whole"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := &fakeTarget{answer: func(ctx context.Context, call int, _ string) *wire.Answer {
+		if call == int(s.at*float64(whole.calls)) {
+			if err := os.CopyFS(filepath.Join(root, "killed"), os.DirFS(filepath.Join(root, "stopped"))); err != nil {
+				t.Error(err)
 			}
-			return nil
-		}}
-		stopped, err := Run(ctx, campaign(before, "stopped"))
-		if err != nil || !stopped.Resumable {
-			t.Fatalf("stopped run: %+v, %v", stopped, err)
+			cancel()
 		}
-		dir := "stopped"
-		if killed {
-			dir = "killed"
+		if ctx.Err() != nil {
+			return failed(wire.FailedCanceled, "stopped")
 		}
-		plan, err := Unfinished(filepath.Join(root, dir))
-		if err != nil || plan == nil || plan.Seed != 7 {
-			t.Fatalf("unfinished: %+v, %v", plan, err)
+		return nil
+	}}
+	stopped, err := Run(ctx, campaign(before, "stopped"))
+	if err != nil || !stopped.Resumable {
+		t.Fatalf("stopped run: %+v, %v", stopped, err)
+	}
+	dir := filepath.Join(root, map[bool]string{true: "killed", false: "stopped"}[s.killed])
+	plan, err := Unfinished(dir)
+	if err != nil || plan == nil || plan.Seed != 7 {
+		t.Fatalf("unfinished: %+v, %v", plan, err)
+	}
+	l, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	for i := range l.kept {
+		if l.kept[i].ended() {
+			done++
 		}
-		l, err := Load(filepath.Join(root, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		after := &fakeTarget{}
-		cfg := campaign(after, dir)
-		cfg.Resume = true
-		got := mustRun(t, cfg)
-		if a, b := withoutTimes(t, got), withoutTimes(t, want); a != b {
-			t.Fatalf("the resumed run came to\n%s\nthe whole one to\n%s", a, b)
-		}
-		done := 0
-		for i := range l.kept {
-			if l.kept[i].ended() {
-				done++
-			}
-		}
-		if got.Resumed != done || after.calls != whole.calls-done {
-			t.Fatalf("%d of %d exchanges were done, %d taken over, %d made", done, whole.calls, got.Resumed, after.calls)
-		}
-		l, err = Load(filepath.Join(root, dir))
-		if err != nil || len(l.Exchanges) != whole.calls || l.Result == nil {
-			t.Fatalf("%d exchanges in the directory, %v", len(l.Exchanges), err)
-		}
-		if _, err := Unfinished(filepath.Join(root, dir)); !errors.Is(err, ErrConfig) {
-			t.Fatalf("the run has ended, yet %v", err)
-		}
-	})
+	}
+	after := &fakeTarget{}
+	cfg := campaign(after, filepath.Base(dir))
+	cfg.Resume = true
+	got := mustRun(t, cfg)
+	if a, b := withoutTimes(t, got), withoutTimes(t, want); a != b {
+		t.Errorf("the resumed run came to\n%s\nthe whole one to\n%s", a, b)
+	}
+	if got.Resumed != done || after.calls != whole.calls-done {
+		t.Errorf("%d of %d exchanges were done, %d taken over, %d made", done, whole.calls, got.Resumed, after.calls)
+	}
+	l, err = Load(dir)
+	if err != nil || len(l.Exchanges) != whole.calls || l.Result == nil {
+		t.Errorf("%d exchanges in the directory, %v", len(l.Exchanges), err)
+	}
+	if _, err := Unfinished(dir); !errors.Is(err, ErrConfig) {
+		t.Errorf("the run has ended, yet %v", err)
+	}
 }
 
 // interrupted makes a run that was stopped at its third exchange.
