@@ -63,7 +63,7 @@ func interruptible(f *fakeTarget, n, length int, refuse bool) Config {
 	repeat.Again, repeat.Pad = &again, 3
 	first := &script{batches: [][]probe.Send{sends(n, length), {repeat}, sends(1, 2*length), sends(n, length+50)}}
 	second := &script{batches: [][]probe.Send{sends(1, length), sends(n, 3*length/2)}}
-	echo := oracle.Oracle{Name: "echo", Judge: func(c oracle.Case) (j oracle.Judgement) {
+	echo := oracle.Oracle{Name: "echo", Judge: func(_ context.Context, c oracle.Case) (j oracle.Judgement) {
 		for _, e := range c.Exchanges {
 			if e.Echoes(2) || strings.Contains(string(c.RawBytes(&e)), "\xff") && e.Answer.Header.Get("X-Said") == "" {
 				j.Findings = append(j.Findings, oracle.Finding{Kind: oracle.Truncation, Protocol: e.Protocol, Exchange: e.Seq, Tenant: e.Tenant, Explain: e.Answer.Text(wire.Content)})
