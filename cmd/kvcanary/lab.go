@@ -77,7 +77,7 @@ func (c labCmd) Run(s *session) error {
 	if err != nil {
 		return unreachable(fmt.Errorf("cannot listen: %w: choose another --listen", err))
 	}
-	engine, err := c.engine()
+	engine, err := c.engine(s)
 	if err != nil {
 		l.Close()
 		return unreachable(fmt.Errorf("the lab's engine does not start: %w", err))
@@ -164,15 +164,20 @@ func (c labCmd) config() lab.Config {
 	}
 }
 
-func (c labCmd) engine() (*lab.Engine, error) {
+func (c labCmd) engine(s *session) (*lab.Engine, error) {
+	config := c.config()
+	config.Replaced = func(role string, why error) {
+		words := strings.ReplaceAll(why.Error(), "\n", "; ")
+		fmt.Fprintf(s.stderr, "kvcanary lab: %s node is started anew: %s\n", role, words)
+	}
 	if c.Transport == "pipe" {
-		return lab.StartPipe(c.config())
+		return lab.StartPipe(config)
 	}
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return lab.StartProcesses(c.config(), exe, "lab-node")
+	return lab.StartProcesses(config, exe, "lab-node")
 }
 
 // keys are the tenants by key. A key comes from the environment, so that it

@@ -33,6 +33,9 @@ type Config struct {
 	// Restart starts a node that dies anew, after all requests under way have
 	// ended with an error. Otherwise the engine ends with it.
 	Restart bool
+	// Replaced, if set, is told of each node that is started anew what its
+	// process died of.
+	Replaced func(role string, why error)
 	// TimeLimit is how long a request may take; 0 is for ever.
 	TimeLimit time.Duration
 	// Trace is a file that every step of every machine is appended to; empty traces nothing.

@@ -189,8 +189,12 @@ func (k *keeper) bury(role handoff.Role) {
 	c := k.children[role]
 	delete(k.children, role)
 	k.mu.Unlock()
-	if c != nil {
-		c.kill()
+	if c == nil {
+		return
+	}
+	c.kill()
+	if k.e.cfg.Replaced != nil {
+		k.e.cfg.Replaced(role.String(), c.died())
 	}
 }
 

@@ -67,6 +67,8 @@ func TestPartedNodesMeetAgain(t *testing.T) {
 func TestNodeThatCannotBeReplaced(t *testing.T) {
 	cfg := tiny()
 	cfg.Restart = true
+	told := make(chan string, 9) // prefill may go with decode, more than once
+	cfg.Replaced = func(role string, why error) { told <- role + ": " + why.Error() }
 	e := startProcesses(t, cfg)
 	e.keep.spawn.args = []string{"lab-dead"}
 	if err := syscall.Kill(e.Pids()["decode"], syscall.SIGKILL); err != nil {
@@ -74,6 +76,9 @@ func TestNodeThatCannotBeReplaced(t *testing.T) {
 	}
 	if err := e.Wait(); err == nil || !strings.Contains(err.Error(), "a node cannot be started again: ") || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("engine ends with %v", err)
+	}
+	if words := <-told; !strings.HasPrefix(words, "decode: process ") || !strings.HasSuffix(words, "signal: killed") {
+		t.Errorf("of the node that was killed is said %q", words)
 	}
 }
 

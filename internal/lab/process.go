@@ -78,6 +78,14 @@ func (p *process) end() error {
 	if p.err == nil {
 		return nil
 	}
+	return p.died()
+}
+
+// died says of a child that is gone what became of it, with its last words.
+func (p *process) died() error {
+	if p.err == nil {
+		return fmt.Errorf("process %d ended by itself", p.pid())
+	}
 	if words := strings.TrimSpace(p.stderr.String()); words != "" {
 		return fmt.Errorf("process %d: %w: %s", p.pid(), p.err, words)
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 		case "lab-mute":
 			io.Copy(io.Discard, os.Stdin)
 			os.Exit(0)
+		case "lab-other":
+			exit(other(os.Args[2]))
 		case "lab-dead":
 			os.Stderr.WriteString("out of memory\n")
 			os.Exit(1)
@@ -48,6 +51,45 @@ func exit(err error) {
 		os.Exit(4)
 	}
 	os.Exit(0)
+}
+
+// other is a node of another make: it does not do what it was ordered to.
+func other(how string) error {
+	line, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var o orders
+	if err := json.Unmarshal(line, &o); err != nil {
+		return err
+	}
+	h := &o.Setup.Handoff
+	switch how {
+	case "page size":
+		h.PageSize, h.DecodePages, h.PrefillPages = 2*h.PageSize, h.DecodePages/2, h.PrefillPages/2
+	case "pages":
+		h.DecodePages++
+	case "context":
+		h.Context++
+	case "one-sided":
+		h.OneSided = !h.OneSided
+	case "secret":
+		o.Secret = "00"
+	case "version":
+		conn, err := net.Dial("tcp", o.Router)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conn.Write(append([]byte("kvln\x09\x00"), make([]byte, 200)...))
+		_, err = io.Copy(io.Discard, conn)
+		return err
+	}
+	secret, err := hex.DecodeString(o.Secret)
+	if err != nil {
+		return err
+	}
+	return o.run(context.Background(), secret)
 }
 
 // parent starts an engine, says which processes belong to it, and serves until it is killed.
@@ -261,6 +303,27 @@ func TestNodesThatDoNotStart(t *testing.T) {
 	} {
 		if _, err := StartProcesses(Small(), args[0], args[1:]...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// A node of another make is refused, and whoever starts the engine reads what
+// it has and what the others have.
+func TestNodesOfAnotherMakeAreRefused(t *testing.T) {
+	for how, want := range map[string]string{
+		"page size": "page size is 16 here and 32 at decode",
+		"pages":     "pages is 1280 here and 1281 at decode",
+		"context":   "context is 16384 here and 16385 at decode",
+		"one-sided": "one-sided writing is 0 here and 1 at decode",
+		"version":   "version is 2 here and 9 at the other end",
+		"secret":    "does not know this engine's secret",
+	} {
+		e, err := StartProcesses(Small(), os.Args[0], "lab-other", how)
+		if err == nil {
+			e.Close()
+			t.Errorf("another %s is taken", how)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("another %s: %v, want %q", how, err, want)
 		}
 	}
 }

@@ -37,29 +37,37 @@ func fileBytes(pages, pageSize int) int { return marksBytes(pages) + model.Cache
 
 // CreateMemory makes a pool in a file that only this user may open, and says
 // under which path another process finds it for as long as this one has it open.
-// The file is written whole, so that a disk that is too small shows now.
+// The file is written whole, so that what is too small for it shows now.
 func CreateMemory(pages, pageSize int) (m *Memory, path string, err error) {
-	f, err := os.CreateTemp("", "kvcanary-pool-") // 0600
+	f, err := newShared()
 	if err != nil {
 		return nil, "", fmt.Errorf("shared pool: %w", err)
+	}
+	if err := fill(f, fileBytes(pages, pageSize)); err != nil {
+		return nil, "", errors.Join(fmt.Errorf("shared pool: %w", err), f.Close())
 	}
 	path, forget, err := share(f)
 	if err != nil {
 		return nil, "", errors.Join(fmt.Errorf("shared pool: %w", err), f.Close())
 	}
 	close := func() error { return errors.Join(f.Close(), forget()) }
-	zero := make([]byte, 1<<20)
-	for left := fileBytes(pages, pageSize); left > 0; left -= len(zero) {
-		if _, err := f.Write(zero[:min(left, len(zero))]); err != nil {
-			return nil, "", errors.Join(fmt.Errorf("shared pool: %w", err), close())
-		}
-	}
 	if m, err = mapMemory(f, pages, pageSize); err != nil {
 		return nil, "", errors.Join(err, close())
 	}
 	unmap := m.unmap
 	m.unmap = func() error { return errors.Join(unmap(), close()) }
 	return m, path, nil
+}
+
+// fill writes so many zero bytes.
+func fill(f *os.File, bytes int) error {
+	zero := make([]byte, 1<<20)
+	for left := bytes; left > 0; left -= len(zero) {
+		if _, err := f.Write(zero[:min(left, len(zero))]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenMemory maps the pool of another process.

@@ -72,8 +72,4 @@ func TestSharedMemoryThatDoesNotFit(t *testing.T) {
 	if m, err := OpenMemory(path, 5, 4); err == nil || !strings.Contains(err.Error(), "has 100 bytes and 5 pages of 4 tokens take 12096") {
 		t.Errorf("cut: got %v, %v", m, err)
 	}
-	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
-	if m, _, err := CreateMemory(5, 4); err == nil {
-		t.Errorf("got %v where there is no folder for it", m)
-	}
 }
