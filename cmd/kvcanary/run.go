@@ -2,12 +2,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -33,9 +33,10 @@ type runCmd struct {
 	Config    string   `placeholder:"FILE" help:"YAML file that says what these flags say; flags win over it. See docs/config.md."`
 	BaseURL   string   `name:"base-url" placeholder:"URL" help:"Where the API is; most end in /v1. Needed, here or in the file."`
 	Model     string   `placeholder:"NAME" help:"Model to ask for. Needed, here or in the file."`
-	Dialect   string   `enum:",auto,openai" default:"" placeholder:"NAME" help:"How the API speaks: auto or openai (chat completions). Default: auto."`
+	Dialect   string   `enum:",auto,openai,responses,anthropic,ollama" default:"" placeholder:"NAME" help:"How the API speaks: openai (chat completions), responses, anthropic (messages), ollama (its own chat) or auto, which finds out. Default: auto."`
 	APIKeyEnv string   `name:"api-key-env" placeholder:"VAR" help:"Environment variable that holds the API key."`
 	Tenant    []string `placeholder:"NAME=ENVVAR" help:"An identity to send as, and the environment variable that holds its key. Repeat for more."`
+	reach
 
 	Context int  `placeholder:"N" help:"Context window of the model, tokens, if you know it."`
 	Pool    int  `placeholder:"N" help:"Smallest KV pool of the engine, tokens, if you know it."`
@@ -58,6 +59,9 @@ type runCmd struct {
 
 func (c runCmd) Run(s *session) error {
 	if err := c.complete(); err != nil {
+		return err
+	}
+	if err := c.load(s); err != nil {
 		return err
 	}
 	cfg, err := c.config(s)
@@ -83,7 +87,7 @@ func (c runCmd) Run(s *session) error {
 	if err := c.consent(s, plan.PromptTokens, &cfg); err != nil {
 		return err
 	}
-	if cfg.Client, err = c.client(cfg.OutDir); err != nil {
+	if cfg.Client, err = c.client(cfg.OutDir, cfg.Target.Dialect); err != nil {
 		return exitError{exitUsage, err}
 	}
 	result, err := campaign.Run(s.ctx, cfg)
@@ -134,7 +138,7 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	if err != nil {
 		return campaign.Config{}, err
 	}
-	if _, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL}); err != nil {
+	if _, err := wire.NewClient(c.options(c.Dialect)); err != nil {
 		return campaign.Config{}, exitError{exitUsage, err}
 	}
 	var key canary.Key
@@ -152,7 +156,7 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 		out = filepath.Join("kvcanary-runs", fmt.Sprintf("%s-%08x", time.Now().UTC().Format("20060102-150405"), uint32(seed)))
 	}
 	cfg := campaign.Config{
-		Target:      campaign.Target{BaseURL: c.BaseURL, Model: c.Model, Dialect: "openai"},
+		Target:      campaign.Target{BaseURL: c.BaseURL, Model: c.Model, Dialect: c.Dialect},
 		Tenants:     tenants,
 		Protocols:   protocols,
 		Oracles:     oracle.All(),
@@ -172,32 +176,40 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 }
 
 // client makes the run directory and a client that keeps long answers there.
-func (c runCmd) client(out string) (*wire.Client, error) {
+func (c runCmd) client(out, dialect string) (*wire.Client, error) {
 	spill, err := campaign.MakeDir(out)
 	if err != nil {
 		return nil, err
 	}
-	return wire.NewClient(wire.Options{BaseURL: c.BaseURL, SpillDir: spill, UserAgent: "kvcanary/" + version()})
+	o := c.options(dialect)
+	o.SpillDir = spill
+	return wire.NewClient(o)
 }
 
 // ask finds out whether anybody is there, and fills in what the flags leave
 // open from what the target says about itself.
 func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	ctx := s.ctx
-	client, err := wire.NewClient(wire.Options{BaseURL: c.BaseURL, UserAgent: "kvcanary/" + version()})
+	client, err := wire.NewClient(c.options(c.Dialect))
 	if err != nil {
 		return exitError{exitUsage, err}
 	}
 	defer client.Close()
 	key := cfg.Tenants[0].Key
-	_, err = client.Models(ctx, key)
+	models, err := client.Models(ctx, key)
 	var call *wire.CallError
 	if errors.As(err, &call) && call.Failure != nil && (call.Failure.Kind == wire.FailedConnect || call.Failure.Kind == wire.FailedTLS) {
 		return unreachable(call)
 	}
-	facts := engine.Ask(ctx, http.DefaultClient, c.BaseURL, key)
+	facts := engine.Ask(ctx, client.HTTP(), client.Root(), key)
 	cfg.Target.Engine = facts.Engine
-	cfg.Facts.Context = prefer(s, "context", cfg.Facts.Context, facts.ContextOf(c.Model))
+	if cfg.Target.Dialect, err = c.dialectOf(s, cfg, facts.Engine); err != nil {
+		return err
+	}
+	if models == nil { // some list their models only to who asks in their own way
+		models = c.models(s, cfg.Target.Dialect, key)
+	}
+	cfg.Facts.Context = prefer(s, "context", cfg.Facts.Context, cmp.Or(facts.ContextOf(c.Model), listed(models, c.Model)))
 	pool := facts.Pool.Value
 	if facts.Pool.Basis == engine.Inferred && pool == facts.Context.Value {
 		pool = 0 // it is the window again
@@ -205,6 +217,28 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, pool)
 	cfg.Facts.PageSize = facts.PageSize.Value
 	return nil
+}
+
+// models are those that the target lists, nil if it does not.
+func (c runCmd) models(s *session, dialect, key string) []wire.ModelInfo {
+	client, err := wire.NewClient(c.options(dialect))
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	models, _ := client.Models(s.ctx, key)
+	return models
+}
+
+// listed is the context window of a model in a list, tokens, 0 if it is not
+// stated.
+func listed(models []wire.ModelInfo, name string) int {
+	for _, m := range models {
+		if m.ID == name {
+			return m.MaxContext
+		}
+	}
+	return 0
 }
 
 // prefer is what the flag says, else what the engine says; that they differ is
@@ -284,7 +318,7 @@ func protocolNames() []string {
 // consent asks before a run becomes dear at somebody else's place. The forecast
 // may be wrong, so a run that nobody was asked about ends where it would have been.
 func (c runCmd) consent(s *session, tokens int, cfg *campaign.Config) error {
-	if c.Yes || isLoopback(c.BaseURL) || cfg.Budget.Tokens > 0 && cfg.Budget.Tokens <= askAbove {
+	if c.Yes || c.isLocal() || cfg.Budget.Tokens > 0 && cfg.Budget.Tokens <= askAbove {
 		return nil
 	}
 	if tokens <= askAbove {
@@ -311,6 +345,11 @@ func hostOf(base string) string {
 		return base
 	}
 	return u.Hostname()
+}
+
+// isLocal reports whether nothing leaves this machine, a proxy apart.
+func (c runCmd) isLocal() bool {
+	return c.Socket != "" || strings.HasPrefix(c.BaseURL, "unix:") || isLoopback(c.BaseURL)
 }
 
 func isLoopback(base string) bool {

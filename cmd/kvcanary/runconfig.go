@@ -34,9 +34,6 @@ func (c *runCmd) complete() error {
 		if err != nil {
 			return err
 		}
-		if len(f.Headers)+len(f.Query) > 0 || f.CA+f.ClientCert+f.ClientKey+f.Socket != "" {
-			return usageErrorf("%s: headers, query, ca, client_cert, client_key and socket are not supported by this version: leave them out", c.Config)
-		}
 		c.fill(f)
 	}
 	var missing []string
@@ -82,6 +79,7 @@ func (c *runCmd) fill(f *config.Run) {
 	c.Context, c.Pool = cmp.Or(c.Context, f.Context), cmp.Or(c.Pool, f.Pool)
 	c.BudgetTokens, c.BudgetRequests, c.MaxTime = cmp.Or(c.BudgetTokens, &f.Tokens), cmp.Or(c.BudgetRequests, &f.Requests), cmp.Or(c.MaxTime, &f.Time)
 	c.Concurrency, c.Seed = cmp.Or(c.Concurrency, f.Concurrency), cmp.Or(c.Seed, f.Seed)
+	c.reach.fill(f)
 	c.KeyFile, c.Out = cmp.Or(c.KeyFile, f.KeyFile), cmp.Or(c.Out, f.Out)
 }
 

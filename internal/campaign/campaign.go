@@ -49,6 +49,9 @@ type Budget struct {
 	Time     time.Duration `json:"time,omitempty"`     // wall time
 }
 
+// Before is what was spent before a campaign starts.
+type Before struct{ Requests, Tokens int }
+
 // Config is a campaign before it starts.
 type Config struct {
 	Target    Target
@@ -57,7 +60,10 @@ type Config struct {
 	Oracles   []oracle.Oracle
 	Facts     Facts
 	Budget    Budget
-	Pairs     int // pairs that straddle makes; 0 leaves it to the protocol
+	// Before is what the target was asked before the campaign, for instance to
+	// find out its dialect; it counts against the budget.
+	Before Before
+	Pairs  int // pairs that straddle makes; 0 leaves it to the protocol
 	// Concurrency is how many exchanges of a batch are under way at once; 0 takes 4.
 	Concurrency int
 	Seed        uint64

@@ -53,7 +53,7 @@ func newRunner(cfg Config) *runner {
 		cfg:    cfg,
 		coder:  coder,
 		id:     id,
-		budget: &budget{limit: cfg.Budget},
+		budget: &budget{limit: cfg.Budget, spent: cfg.Before.Tokens, requests: cfg.Before.Requests},
 		fit:    newFitter(cfg.Client, coder, cfg.Target.Model),
 		redact: newRedactor(cfg.Tenants),
 		made:   map[int]made{},
@@ -237,7 +237,7 @@ func unusable(a *wire.Answer) (reason string, api bool) {
 		case wire.RefusedAuth:
 			return fmt.Sprintf("the target let nobody in (HTTP %d): check the key; it says: %s", f.Status, f.Message), false
 		case wire.RefusedModel:
-			return fmt.Sprintf("the target has no such model or path (HTTP %d): check the model and the base URL, most end in /v1; it says: %s", f.Status, f.Message), false
+			return fmt.Sprintf("the target has no such model or path (HTTP %d): check the model, the base URL (most end in /v1) and the dialect; it says: %s", f.Status, f.Message), false
 		case wire.RefusedOther, wire.RefusedParameter:
 			return fmt.Sprintf("the target refuses every request (HTTP %d): check the base URL and the model; it says: %s", f.Status, f.Message), false
 		case wire.RefusedServer:

@@ -186,13 +186,13 @@ func (e *exchange) judge(ctx context.Context, end error) (param string) {
 	case t.garbage == "HTML":
 		e.fail(FailedNotAPI, "answered HTML with status %d, not JSON: is the base URL right? most end in /v1", status)
 	case t.garbage != "":
-		e.fail(FailedNotAPI, "status %d, but %s: is this an API of dialect %s?", status, t.garbage, e.c.dialect.name)
+		e.fail(FailedNotAPI, "status %d, but %s: does the target speak the dialect %s?", status, t.garbage, e.c.dialect.name)
 	case t.half && t.finish == "":
 		e.fail(FailedCut, "the answer breaks off in the middle of a document: see the server's log")
 	case e.spool.size == 0:
 		e.fail(FailedNotAPI, "answered status %d with an empty body: see the server's log", status)
 	case t.chunks == 0:
-		e.fail(FailedNotAPI, "status %d, but nothing in it is an answer of dialect %s: is the base URL right?", status, e.c.dialect.name)
+		e.fail(FailedNotAPI, "status %d, but nothing in it is an answer of dialect %s: is the base URL right, and the dialect?", status, e.c.dialect.name)
 	case t.finish == "":
 		e.fail(FailedCut, "the stream ended without a finish reason or [DONE]: see the server's log")
 	default:
