@@ -31,6 +31,9 @@ type labCmd struct {
 	PageSize    int    `default:"16" placeholder:"N" help:"Tokens a page. Default: ${default}."`
 	Policy      string `default:"sort" placeholder:"P" help:"Order in which free pages are used again: lifo, fifo or sort. Default: ${default}."`
 
+	PrefixCache int `default:"6144" placeholder:"N" help:"Computed KV that prefill keeps for prompts of the same tenant that begin alike, tokens; 0 for none. Default: ${default}."`
+	Tier        int `default:"0" placeholder:"N" help:"What its second tier keeps of what it has no room for, tokens. Default: none."`
+
 	Fault    []string `sep:"none" placeholder:"NAME[:MODE]" help:"Switch a fault on; repeat for more. They are listed above."`
 	Defence  []string `sep:"none" placeholder:"NAME[:MODE]" help:"Switch a defence on; repeat for more. They are listed above."`
 	Truncate bool     `name:"allow-auto-truncate" help:"Cut a prompt that is too long, silently, instead of refusing it."`
@@ -159,6 +162,7 @@ func (c labCmd) options(s *session) (api.Options, error) {
 func (c labCmd) config() lab.Config {
 	return lab.Config{
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
+		PrefixCache: c.PrefixCache, Tier: c.Tier,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
 		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit,
 	}

@@ -284,8 +284,8 @@ func TestLabHelpListsFaultsAndDefences(t *testing.T) {
 	if code := run(s, []string{"lab", "--help"}); code != exitClean {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc: ",
-		"late_write: ", "stale_source: ", "double_owner: ", "id_reuse: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: "} {
+	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc:paged|all: ",
+		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only: ", "double_owner: ", "id_reuse: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q", want)
 		}

@@ -6,7 +6,11 @@
 // a check or an ordering there and never copies text.
 package lab
 
-import "context"
+import (
+	"context"
+
+	"github.com/kvcanary/kvcanary/internal/lab/model"
+)
 
 // Backend is the engine as its HTTP API sees it.
 type Backend interface {
@@ -22,18 +26,27 @@ type Request struct {
 	ID          string // what the API calls it
 	Name        string // what its client calls it, empty if nothing
 	Tenant      string
+	Adapter     string // of [model.Adapters], empty for the bare model
 	Tokens      []byte // one byte a token, chat template applied
-	MaxTokens   int    // longest answer, tokens, at least 1
+	Images      []Image
+	MaxTokens   int // longest answer, tokens, at least 1
 	Temperature float64
 	Seed        uint64
 	Stop        []string
 }
 
+// Image is a picture behind a run of placeholder tokens.
+type Image struct {
+	At int // the first of them, in Tokens
+	model.Picture
+}
+
 // Event is one step of an answer.
 type Event struct {
-	Token byte   // a generated token, if Done and Error are nil
-	Done  *Done  // the last event of a served request
-	Error *Error // the last event of a refused or failed one
+	Token  byte   // a generated token, if Done and Error are nil
+	Cached int    // with it: tokens of the prompt that were not computed
+	Done   *Done  // the last event of a served request
+	Error  *Error // the last event of a refused or failed one
 }
 
 // Done ends a served request.
@@ -41,7 +54,7 @@ type Done struct {
 	Finish           string // "stop" or "length"
 	PromptTokens     int
 	CompletionTokens int
-	CachedTokens     int
+	CachedTokens     int // of the prompt: not computed, but taken from the prefix cache
 }
 
 // Error ends a request that was refused or failed, with the status and words
@@ -70,6 +83,9 @@ type State struct {
 	Faults          []string
 	Defences        []string
 	FailedTransfers int64 // handoffs that did not end in a commit
+	PrefixCache     int   // tokens that prefill keeps for prompts that begin alike; 0 for none
+	Tier            int   // tokens that its second tier keeps
+	Adapters        []string
 	// Broken says why the engine can serve nothing, for people; empty while it can.
 	Broken string
 }

@@ -10,12 +10,14 @@ import (
 // call is one request's way back to its client. The engine never waits for a
 // client: what is not read yet queues here, at most the longest answer.
 type call struct {
-	room handoff.Room
-	out  chan Event
-	wake chan struct{}
+	room   handoff.Room
+	reused int // tokens of the prompt that were not computed; the engine's
+	out    chan Event
+	wake   chan struct{}
 
 	mu     sync.Mutex
 	tokens []byte
+	cached int // tokens of the prompt that were not computed
 	last   *Event
 }
 
@@ -30,6 +32,7 @@ func (c *call) put(e Event) {
 		c.last = &e
 	} else {
 		c.tokens = append(c.tokens, e.Token)
+		c.cached = e.Cached
 	}
 	c.mu.Unlock()
 	select {
@@ -45,12 +48,12 @@ func (c *call) refuse(err *Error) <-chan Event {
 	return c.out
 }
 
-func (c *call) take() ([]byte, *Event) {
+func (c *call) take() (tokens []byte, cached int, last *Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tokens := c.tokens
+	tokens = c.tokens
 	c.tokens = nil
-	return tokens, c.last
+	return tokens, c.cached, c.last
 }
 
 // deliver moves events to the client until the last one and closes the
@@ -60,9 +63,9 @@ func (c *call) take() ([]byte, *Event) {
 func (c *call) deliver(ctx context.Context, closing <-chan struct{}) bool {
 	defer close(c.out)
 	for {
-		tokens, last := c.take()
+		tokens, cached, last := c.take()
 		for _, t := range tokens {
-			if !c.send(ctx, closing, Event{Token: t}) {
+			if !c.send(ctx, closing, Event{Token: t, Cached: cached}) {
 				return ctx.Err() == nil
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/node"
+	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
 // Config says what engine to start. Sizes are in tokens.
@@ -21,6 +22,11 @@ type Config struct {
 	// Faults and Defences are switched on by "name" or "name:mode".
 	Faults   []string
 	Defences []string
+	// PrefixCache is how much computed KV prefill keeps for prompts that begin
+	// alike, and Tier how much of what it has no room for any more, in slower
+	// memory. 0 is none, except that a fault which needs one gets a small one.
+	PrefixCache int
+	Tier        int
 	// AutoTruncate cuts a prompt that is too long, silently, instead of refusing it.
 	AutoTruncate bool
 	// Workers is how many goroutines each node computes with; 0 is one a processor.
@@ -74,11 +80,42 @@ func (c Config) setup() (node.Setup, error) {
 		return node.Setup{}, err
 	}
 	h.Switches = on.Handoff
+	reuse, err := c.prefix(on)
+	if err != nil {
+		return node.Setup{}, err
+	}
 	workers := c.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+	return node.Setup{Handoff: h, Prefix: reuse, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+}
+
+// Sizes of the prefix cache where a fault needs one and no other is asked for:
+// small beside the pools, so that little traffic pushes a prompt out.
+const (
+	cacheTokens = 6144
+	tierTokens  = 12_288
+)
+
+// prefix is the setup of the prefix cache.
+func (c Config) prefix(on Settings) (prefix.Config, error) {
+	if c.PrefixCache < 0 || c.Tier < 0 {
+		return prefix.Config{}, fmt.Errorf("prefix cache of %d tokens with a second tier of %d: neither can be negative", c.PrefixCache, c.Tier)
+	}
+	cache, tier := c.PrefixCache, c.Tier
+	if cache == 0 && (tier > 0 || on.Prefix.Needed()) {
+		cache = cacheTokens
+	}
+	if tier == 0 && on.Prefix.NeedsTier() {
+		tier = tierTokens
+	}
+	on.Prefix.Elsewhere = on.Handoff.Faults != 0
+	p := prefix.Config{PageSize: c.PageSize, Switches: on.Prefix}
+	if cache > 0 {
+		p.Pages, p.Blobs = max(1, cache/c.PageSize), tier/c.PageSize
+	}
+	return p, nil
 }
 
 // settings reads the names of faults and defences.

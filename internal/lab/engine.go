@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/model"
 	"github.com/kvcanary/kvcanary/internal/lab/node"
 )
 
@@ -18,6 +20,12 @@ const Version = "0.0.0+kvcanary"
 
 // ModelName is the name of the lab's only model.
 const ModelName = "kvcanary-lab"
+
+// Bounds on a request: pictures, and bytes of a tenant's name.
+const (
+	MaxImages = node.MaxImages
+	maxTenant = node.MaxName
+)
 
 // Engine is a router with a prefill and a decode node. It is a [Backend].
 type Engine struct {
@@ -84,6 +92,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	if e.why.Reason != handoff.Served {
 		return c.refuse(errorOf(e.why))
 	}
+	if why := proper(r); why != nil {
+		return c.refuse(why)
+	}
 	var ok bool
 	if c.room, ok = e.router.Mint(e.name(r)); !ok {
 		return c.refuse(idInUse)
@@ -104,6 +115,18 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 }
 
 var idInUse = &Error{Status: 400, Type: "BadRequestError", Message: "Another request with this id is under way."}
+
+// proper refuses what no node would understand.
+func proper(r Request) *Error {
+	if r.Adapter != "" && !slices.Contains(model.Adapters(), r.Adapter) {
+		return &Error{Status: 404, Type: "NotFoundError", Message: "no such adapter; GET /v1/models lists those that are served"}
+	}
+	if len(r.Images) > MaxImages || len(r.Tenant) > maxTenant {
+		return &Error{Status: 400, Type: "BadRequestError",
+			Message: fmt.Sprintf("a request has at most %d pictures, and a tenant a name of at most %d bytes", MaxImages, maxTenant)}
+	}
+	return nil
+}
 
 // name is a number for what the client calls a request, for an engine with
 // fault IDReuse; others number requests themselves.
@@ -142,6 +165,9 @@ func (e *Engine) State() State {
 		AutoTruncate: e.cfg.AutoTruncate, Faults: e.cfg.Faults, Defences: e.cfg.Defences,
 		DecodeDraining:  d.DrainingPages * h.PageSize,
 		FailedTransfers: p.Failed + d.Failed,
+		PrefixCache:     e.setup.Prefix.Pages * h.PageSize,
+		Tier:            e.setup.Prefix.Blobs * h.PageSize,
+		Adapters:        model.Adapters(),
 		Broken:          e.broken().Text(),
 	}
 }
@@ -208,6 +234,9 @@ func (e *Engine) take(in *node.Inbound) {
 		e.stray(in)
 	default:
 		e.mu.Lock()
+		if c := e.open[in.Frame.Event.Room]; c != nil && in.Frame.Cached > 0 {
+			c.reused = in.Frame.Cached
+		}
 		e.step(in.Frame.Event)
 		e.mu.Unlock()
 	}
@@ -292,13 +321,13 @@ func (e *Engine) act(r Request, actions []handoff.Action) {
 		case handoff.ToPrefill:
 			f := node.Frame{Event: a.Event}
 			if a.Kind == handoff.Submit {
-				f.Sampling, f.Data = sampling(r), r.Tokens[:a.Tokens]
+				f.Sampling, f.Of, f.Data = sampling(r), origin(r), r.Tokens[:a.Tokens]
 			}
 			e.send(handoff.ToPrefill, &f)
 		case handoff.ToDecode:
 			f := node.Frame{Event: a.Event}
 			if a.Kind == handoff.Submit {
-				f.Sampling = sampling(r)
+				f.Sampling, f.Of.Adapter = sampling(r), r.Adapter
 			}
 			e.send(handoff.ToDecode, &f)
 		default:
@@ -318,6 +347,15 @@ func sampling(r Request) node.Sampling {
 	return node.Sampling{Temperature: r.Temperature, Seed: r.Seed}
 }
 
+// origin is what a prompt's KV depends on beside its tokens, and its tenant.
+func origin(r Request) node.Origin {
+	o := node.Origin{Tenant: r.Tenant, Adapter: r.Adapter}
+	for _, m := range r.Images {
+		o.Images = append(o.Images, node.Image{At: m.At, Digest: m.Digest, Sees: m.Sees})
+	}
+	return o
+}
+
 // answer passes an event on to its client. e.mu is held.
 func (e *Engine) answer(ev handoff.Event) {
 	c := e.open[ev.Room]
@@ -326,10 +364,10 @@ func (e *Engine) answer(ev handoff.Event) {
 	}
 	switch ev.Kind {
 	case handoff.Token:
-		c.put(Event{Token: ev.Token})
+		c.put(Event{Token: ev.Token, Cached: c.reused})
 		return
 	case handoff.Done:
-		c.put(Event{Done: &Done{Finish: ev.Finish.String(), PromptTokens: ev.Prompt, CompletionTokens: ev.Made}})
+		c.put(Event{Done: &Done{Finish: ev.Finish.String(), PromptTokens: ev.Prompt, CompletionTokens: ev.Made, CachedTokens: c.reused}})
 	case handoff.Refused:
 		c.put(Event{Error: errorOf(ev.Refusal)})
 	}

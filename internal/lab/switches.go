@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
 // Switch is a fault or a defence that can be switched on.
@@ -24,16 +25,20 @@ type Switch struct {
 // correct. Each part decides for itself which of its defences are on.
 type Settings struct {
 	Handoff handoff.Switches
+	Prefix  prefix.Switches
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
 // an ordering; none of them copies text.
-var Faults = []Switch{staleReserve, lateWrite, staleSource, doubleOwner, idReuse}
+var Faults = []Switch{
+	staleReserve, lateWrite, staleSource, earlyPublish, doubleOwner, thinKey, sharedPrefix, idReuse,
+}
 
 // Defences are measures against them, one file each. Without a fault most of
 // them are on; with one, only those that are named and the cures of the others.
 var Defences = []Switch{
 	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
+	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.

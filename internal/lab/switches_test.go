@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
 func TestSwitchesAreDescribed(t *testing.T) {
@@ -35,6 +36,35 @@ func TestSwitchesAreDescribed(t *testing.T) {
 }
 
 func TestSwitchesSwitch(t *testing.T) {
+	for spec, want := range map[string]prefix.Faults{
+		"early_publish": prefix.NeverWritten, "early_publish:never_written": prefix.NeverWritten,
+		"early_publish:last_slot": prefix.LastSlot, "early_publish:copy_race": prefix.CopyRace,
+		"thin_key": prefix.WeakHash, "thin_key:omit_media": prefix.OmitMedia, "thin_key:omit_adapter": prefix.OmitAdapter,
+		"shared_prefix": prefix.SharedPrefix, "shared_prefix:tier": prefix.SharedBlobs, "stale_source:tier": prefix.StaleBlob,
+	} {
+		var got Settings
+		apply, err := ParseFault(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if apply(&got); got != (Settings{Prefix: prefix.Switches{Faults: want}}) {
+			t.Errorf("%s: got %+v", spec, got)
+		}
+	}
+	for spec, want := range map[string]prefix.Defences{
+		"salt": prefix.Salt, "salt:gpu_only": prefix.SaltCacheOnly, "full_compare": prefix.FullCompare,
+		"publish_after_commit": prefix.AfterCommit, "block_tags": prefix.TagsByWriter, "block_tags:at_reserve": prefix.TagsAtReserve,
+		"tier_generations": prefix.BlobGenerations, "tier_checksum": prefix.ChecksumOfKey, "tier_checksum:hop": prefix.ChecksumOfHop,
+	} {
+		var got Settings
+		apply, err := ParseDefence(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if apply(&got); got != (Settings{Prefix: prefix.Switches{Defences: want}}) {
+			t.Errorf("%s: got %+v", spec, got)
+		}
+	}
 	for spec, want := range map[string]handoff.Switches{
 		"stale_reserve": {Faults: handoff.StaleReserve},
 		"late_write":    {Faults: handoff.LateWrite}, "stale_source": {Faults: handoff.StaleSource},

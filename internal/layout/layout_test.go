@@ -38,7 +38,8 @@ var mayImport = map[string][]string{
 	"internal/lab":             {"pagetag", "internal/lab/..."},
 	"internal/lab/model":       {"pagetag"},
 	"internal/lab/handoff":     {"pagetag"},
-	"internal/lab/node":        {"pagetag", "internal/lab/model", "internal/lab/handoff"},
+	"internal/lab/prefix":      {},
+	"internal/lab/node":        {"pagetag", "internal/lab/model", "internal/lab/handoff", "internal/lab/prefix"},
 	"internal/lab/api":         {"internal/lab", "internal/lab/model"},
 	"internal/lab/api/clients": {},
 	// Trials of the instrument against the lab: the one place outside cmd that sees both.

@@ -8,22 +8,29 @@ import (
 	"github.com/kvcanary/kvcanary/internal/lab"
 )
 
+// listed is one of the models of GET /v1/models.
+type listed struct {
+	ID          string  `json:"id"`
+	Object      string  `json:"object"`
+	Created     int64   `json:"created"`
+	OwnedBy     string  `json:"owned_by"`
+	Root        string  `json:"root"`
+	Parent      *string `json:"parent"` // of an adapter: the bare model
+	MaxModelLen int     `json:"max_model_len"`
+}
+
 // models serves GET /v1/models. Like SGLang it names the whole context window,
 // not what the pools can hold.
 func (h *handler) models(w http.ResponseWriter, _ *http.Request, _ string) {
-	type model struct {
-		ID          string  `json:"id"`
-		Object      string  `json:"object"`
-		Created     int64   `json:"created"`
-		OwnedBy     string  `json:"owned_by"`
-		Root        string  `json:"root"`
-		Parent      *string `json:"parent"` // always null
-		MaxModelLen int     `json:"max_model_len"`
+	s := h.Backend.State()
+	bare := listed{ID: h.Model, Object: "model", Created: h.Now().Unix(), OwnedBy: "sglang", Root: h.Model, MaxModelLen: s.Context}
+	all := []listed{bare}
+	for _, a := range s.Adapters {
+		m := bare
+		m.ID, m.Root, m.Parent = h.Model+":"+a, a, &h.Model
+		all = append(all, m)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []model{{
-		ID: h.Model, Object: "model", Created: h.Now().Unix(), OwnedBy: "sglang", Root: h.Model,
-		MaxModelLen: h.Backend.State().Context,
-	}}})
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": all})
 }
 
 // modelInfo serves GET /model_info.
@@ -47,6 +54,8 @@ type worker struct {
 	EnableKVChecksum   bool            `json:"disaggregation_enable_kv_checksum"`
 	NumReservedDecode  int             `json:"num_reserved_decode_tokens"`
 	DisableRadixCache  bool            `json:"disable_radix_cache"`
+	EnableCacheReport  bool            `json:"enable_cache_report"`
+	Hierarchical       bool            `json:"enable_hierarchical_cache"`
 	Version            string          `json:"version"`
 	InternalStates     []internalState `json:"internal_states"`
 }
@@ -81,7 +90,9 @@ func (h *handler) worker(s lab.State, mode string, pool int) worker {
 	return worker{
 		Status: "ready", ModelPath: h.Model, ServedModelName: h.Model, DisaggregationMode: mode,
 		ContextLength: s.Context, PageSize: s.PageSize, MaxTotalNumTokens: pool,
-		MaxReqInputLen: min(s.Context-1, pool-1) - 5, AllowAutoTruncate: s.AutoTruncate, DisableRadixCache: true, Version: s.Version,
+		MaxReqInputLen: min(s.Context-1, pool-1) - 5, AllowAutoTruncate: s.AutoTruncate, Version: s.Version,
+		// Decode keeps nothing; prefill what it is told to.
+		DisableRadixCache: mode == "decode" || s.PrefixCache == 0, EnableCacheReport: true, Hierarchical: mode == "prefill" && s.Tier > 0,
 		InternalStates: []internalState{{memoryUsage{pool}}},
 	}
 }
@@ -106,16 +117,17 @@ func (h *handler) tokenize(w http.ResponseWriter, r *http.Request, _ string) {
 	}
 	err := h.decode(w, r, &b)
 	var tokens []byte
+	if err == nil {
+		_, err = h.adapter(b.Model)
+	}
 	switch {
 	case err != nil:
-	case b.Model != "" && b.Model != h.Model:
-		err = noModel
 	case (b.Prompt == nil) == (b.Messages == nil):
 		err = badRequest("give either prompt or messages")
 	case b.Prompt != nil:
 		tokens = promptTokens(*b.Prompt)
 	default:
-		tokens, err = chatTokens(b.Messages)
+		tokens, _, err = chatTokens(b.Messages)
 	}
 	if err != nil {
 		writeError(w, *err)

@@ -100,7 +100,7 @@ func (a *answer) take(e lab.Event, promptTokens int) *generation {
 	a.ready += show
 	if hit != "" {
 		// The engine is told to stop and reports nothing more: count here.
-		return &generation{"stop", hit, usageOf(lab.Done{PromptTokens: promptTokens, CompletionTokens: a.tokens})}
+		return &generation{"stop", hit, usageOf(lab.Done{PromptTokens: promptTokens, CompletionTokens: a.tokens, CachedTokens: e.Cached})}
 	}
 	if e.Done == nil {
 		return nil

@@ -9,14 +9,15 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/lab"
 )
 
 // message is one turn of a chat.
 type message struct {
-	Role    string `json:"role"`
-	Content text   `json:"content"`
+	Role    string  `json:"role"`
+	Content content `json:"content"`
 }
 
 // body is a request of the chat or the completion API.
@@ -38,9 +39,21 @@ type body struct {
 	lacking
 }
 
-// noModel refuses a request for another model than the one served.
+// noModel refuses a request for another model than those served.
 var noModel = &lab.Error{Status: http.StatusNotFound, Type: "NotFoundError",
-	Message: "no such model; GET /v1/models lists the one that is served"}
+	Message: "no such model; GET /v1/models lists what is served"}
+
+// adapter is the adapter that a model's name asks for, as "model:adapter".
+func (h *handler) adapter(name string) (string, *lab.Error) {
+	if name == "" || name == h.Model {
+		return "", nil
+	}
+	adapter, ok := strings.CutPrefix(name, h.Model+":")
+	if !ok || !slices.Contains(h.Backend.State().Adapters, adapter) {
+		return "", noModel
+	}
+	return adapter, nil
+}
 
 // read takes the whole body of a request, at most max bytes.
 func read(w http.ResponseWriter, r *http.Request, max int64) ([]byte, *lab.Error) {
@@ -101,10 +114,7 @@ func jsonType(kind string) string {
 }
 
 // check returns the first thing in the request that this engine cannot do.
-func (b *body) check(model string) *lab.Error {
-	if b.Model != "" && b.Model != model {
-		return noModel
-	}
+func (b *body) check() *lab.Error {
 	if field := b.first(); field != "" {
 		return badRequest("this engine does not support %s", field)
 	}

@@ -9,9 +9,9 @@ import (
 
 // chat serves POST /v1/chat/completions.
 func (h *handler) chat(w http.ResponseWriter, r *http.Request, tenant string) {
-	h.serve(w, r, tenant, chatShape, func(b *body) ([]byte, *lab.Error) {
+	h.serve(w, r, tenant, chatShape, func(b *body) ([]byte, []lab.Image, *lab.Error) {
 		if b.Prompt != nil {
-			return nil, badRequest("prompt belongs to /v1/completions; a chat has messages")
+			return nil, nil, badRequest("prompt belongs to /v1/completions; a chat has messages")
 		}
 		return chatTokens(b.Messages)
 	})
@@ -19,16 +19,16 @@ func (h *handler) chat(w http.ResponseWriter, r *http.Request, tenant string) {
 
 // complete serves POST /v1/completions: the prompt as it stands, no template.
 func (h *handler) complete(w http.ResponseWriter, r *http.Request, tenant string) {
-	h.serve(w, r, tenant, textShape, func(b *body) ([]byte, *lab.Error) {
+	h.serve(w, r, tenant, textShape, func(b *body) ([]byte, []lab.Image, *lab.Error) {
 		if b.Prompt == nil {
-			return nil, badRequest("prompt must be a string")
+			return nil, nil, badRequest("prompt must be a string")
 		}
-		return promptTokens(*b.Prompt), nil
+		return promptTokens(*b.Prompt), nil, nil
 	})
 }
 
 // serve answers one request of either API.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s shape, tokens func(*body) ([]byte, *lab.Error)) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s shape, tokens func(*body) ([]byte, []lab.Image, *lab.Error)) {
 	request, b, err := h.request(w, r, tokens)
 	if err != nil {
 		writeError(w, *err)
@@ -38,6 +38,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 	request.ID = s.prefix + h.NewID()
 	request.Name = r.Header.Get("X-Request-Id")
 	head := head{ID: request.ID, Created: h.Now().Unix(), Model: h.Model}
+	if request.Adapter != "" {
+		head.Model += ":" + request.Adapter
+	}
 	if b.Stream {
 		h.stream(w, r, request, writer{shape: s, head: head, w: w}, b.StreamOptions.IncludeUsage)
 		return
@@ -56,20 +59,24 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 
 // request reads a request to the point where only the engine can refuse it.
 // The body returned no longer holds the prompt.
-func (h *handler) request(w http.ResponseWriter, r *http.Request, tokens func(*body) ([]byte, *lab.Error)) (lab.Request, *body, *lab.Error) {
+func (h *handler) request(w http.ResponseWriter, r *http.Request, tokens func(*body) ([]byte, []lab.Image, *lab.Error)) (lab.Request, *body, *lab.Error) {
 	var b body
 	if err := h.decode(w, r, &b); err != nil {
 		return lab.Request{}, nil, err
 	}
-	if err := b.check(h.Model); err != nil {
+	adapter, err := h.adapter(b.Model)
+	if err == nil {
+		err = b.check()
+	}
+	if err != nil {
 		return lab.Request{}, nil, err
 	}
-	prompt, err := tokens(&b)
+	prompt, images, err := tokens(&b)
 	if err != nil {
 		return lab.Request{}, nil, err
 	}
 	b.Messages, b.Prompt = nil, nil
-	request := lab.Request{Tokens: prompt}
+	request := lab.Request{Tokens: prompt, Adapter: adapter, Images: images}
 	b.sampling(&request, h.Backend.State().Context, &h.Options)
 	return request, &b, nil
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,12 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// text is a piece of prompt in JSON: a string, or a list of text parts. It is
-// decoded without a copy in between, so that a long prompt is held once.
+// text is a piece of prompt in JSON, a string. It is decoded without a copy in between, so that a long prompt is held once.
 type text string
-
-// errContent is a content that is not text.
-var errContent = errors.New("content must be a string or a list of {\"type\":\"text\",\"text\":...} parts; this engine reads text only")
 
 // UnmarshalJSON implements [json.Unmarshaler]. null is no text.
 func (t *text) UnmarshalJSON(p []byte) error {
@@ -23,33 +18,11 @@ func (t *text) UnmarshalJSON(p []byte) error {
 	case '"':
 		*t = text(unquote(p))
 		return nil
-	case '[':
-		return t.parts(p)
 	case 'n':
 		*t = ""
 		return nil
 	}
 	return errContent
-}
-
-// parts decodes a list of text parts, joined without anything in between.
-func (t *text) parts(p []byte) error {
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *phrase `json:"text"`
-	}
-	if err := json.Unmarshal(p, &parts); err != nil {
-		return errContent
-	}
-	var all strings.Builder
-	for _, part := range parts {
-		if part.Type != "text" || part.Text == nil {
-			return errContent
-		}
-		all.WriteString(string(*part.Text))
-	}
-	*t = text(all.String())
-	return nil
 }
 
 // phrase is a JSON string.

@@ -53,23 +53,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-func TestTextParts(t *testing.T) {
-	for _, c := range []struct{ json, want string }{
-		{`"plain"`, "plain"},
-		{`null`, ""},
-		{`[]`, ""},
-		{`[{"type":"text","text":"one "},{"type":"text","text":"two"}]`, "one two"},
-	} {
-		var got text
-		if err := json.Unmarshal([]byte(c.json), &got); err != nil || string(got) != c.want {
-			t.Errorf("%s: %q (%v), want %q", c.json, got, err, c.want)
-		}
-	}
-	for _, bad := range []string{`7`, `{}`, `true`, `["a"]`, `[{"type":"image_url","image_url":{}}]`, `[{"type":"text"}]`, `[{"type":"text","text":7}]`} {
-		var got text
-		if err := json.Unmarshal([]byte(bad), &got); err == nil {
-			t.Errorf("%s: read as %q, want an error", bad, got)
-		}
-	}
-}

@@ -40,9 +40,13 @@ func (m *Model) Logits(c *Cache, t Table, pos int, token byte, workers int) Logi
 // 1/sqrt(128), so their product is exact.
 func (m *Model) unembed(out *[outDims]float64, token byte) (l Logits) {
 	transform(out)
+	var rows Logits
 	for v := range outDims {
-		l[v] = float32(out[v] / outDims)
-		l[v+outDims] = -l[v]
+		rows[v] = float32(out[v] / outDims)
+		rows[v+outDims] = -rows[v]
+	}
+	for v, row := range m.turned {
+		l[v] = rows[row]
 	}
 	line := 0
 	for d, v := range m.outputs['\n'] {

@@ -49,7 +49,9 @@ const MaxPosition = 1 << 21
 type Model struct {
 	codes     [256]code          // matching codes
 	outputs   [256][outDims]byte // output codes: int8, units of 1/sqrt(128)
+	turned    [256]byte          // which row of the output codes a token's logit comes from
 	rotary    *rotary
+	documents []document
 	knowledge knowledge
 }
 
@@ -59,7 +61,10 @@ func New() *Model {
 }
 
 func newWith(docs []document) *Model {
-	m := &Model{codes: matchingCodes(), outputs: outputCodes(), rotary: newRotary()}
+	m := &Model{codes: matchingCodes(), outputs: outputCodes(), rotary: newRotary(), documents: docs}
+	for v := range m.turned {
+		m.turned[v] = byte(v)
+	}
 	m.knowledge = m.learn(docs)
 	return m
 }

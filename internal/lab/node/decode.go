@@ -43,6 +43,8 @@ type decode struct {
 
 type asked struct {
 	tokens   int // length of the prompt
+	cached   int // of them, how many prefill has not computed
+	model    *model.Model
 	sampling Sampling
 	guard    guard // of its pages, from Reserved on
 }
@@ -52,7 +54,10 @@ func (d *decode) take(f *Frame) {
 		if d.asked[f.Event.Room] != nil {
 			d.renamed = f.Event.Room
 		}
-		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, sampling: f.Sampling}
+		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, model: d.with(f.Of.Adapter), sampling: f.Sampling}
+	}
+	if a := d.asked[f.Event.Room]; a != nil && f.Event.Kind == handoff.Meta {
+		a.cached = f.Cached
 	}
 	d.frame = f
 	d.step(f.Event)
@@ -65,7 +70,7 @@ func (d *decode) step(e handoff.Event) {
 	for _, a := range actions {
 		switch a.To {
 		case handoff.ToRouter:
-			d.tell(a.Event)
+			d.say(a.Event)
 		case handoff.ToPrefill:
 			if a.Kind == handoff.Reserved {
 				d.asked[a.Room].guard.owner = owner(d.epoch, a.Room, a.Gen)
@@ -75,6 +80,15 @@ func (d *decode) step(e handoff.Event) {
 			d.do(a)
 		}
 	}
+}
+
+// say tells the router of an answer.
+func (d *decode) say(e handoff.Event) {
+	f := Frame{Event: e}
+	if a := d.asked[e.Room]; a != nil && tellsCached(e.Kind) {
+		f.Cached = a.cached
+	}
+	d.out = append(d.out, f)
 }
 
 func (d *decode) do(a handoff.Action) {
@@ -166,15 +180,15 @@ func (d *decode) next(s handoff.Event, workers int) handoff.Event {
 		return mismatch
 	}
 	table := d.machine.Table(s.Room)
-	d.model.Write(d.cache, table, s.Pos, []byte{s.Token})
+	a := d.asked[s.Room]
+	a.model.Write(d.cache, table, s.Pos, []byte{s.Token})
 	if !d.grow(s, table) {
 		return mismatch
 	}
-	logits := d.model.Logits(d.cache, table, s.Pos, s.Token, workers)
+	logits := a.model.Logits(d.cache, table, s.Pos, s.Token, workers)
 	if d.setup.Handoff.OneSided && !d.owns(s.Room, s.Pos+1) {
 		return mismatch
 	}
-	a := d.asked[s.Room]
 	token := a.sampling.Choose(&logits, s.Pos-a.tokens+1)
 	return handoff.Event{Kind: handoff.Stepped, Room: s.Room, Token: token, Stop: token == model.EndOfTurn}
 }

@@ -15,6 +15,8 @@ import (
 type Frame struct {
 	Event    handoff.Event
 	Sampling Sampling     // of Submit
+	Of       Origin       // of Submit
+	Cached   int          // of Meta, Token and Done: tokens of the prompt that were not computed
 	Mark     pagetag.Mark // of Page
 	Data     []byte       // of Submit: the prompt's tokens; of Page: the page's bytes; of Meta: the checksum
 	Stats    *Stats       // in place of an event
@@ -66,7 +68,7 @@ const (
 
 // maxBody is the longest body that a frame may have, in bytes.
 func (s Shape) maxBody() int {
-	return headRoom + max(s.PageBytes, s.Context, s.Pages*binary.MaxVarintLen32)
+	return headRoom + max(s.PageBytes, s.Context+originMax, s.Pages*binary.MaxVarintLen32)
 }
 
 // appendFrame appends a frame with its length in front.
@@ -115,12 +117,22 @@ func appendEvent(b []byte, f *Frame) []byte {
 	if e.Kind == handoff.Submit {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.Sampling.Temperature))
 		b = binary.LittleEndian.AppendUint64(b, f.Sampling.Seed)
+		b = f.Of.append(b)
+	}
+	if tellsCached(e.Kind) {
+		b = binary.AppendUvarint(b, uint64(f.Cached))
 	}
 	if e.Kind == handoff.Page {
 		mark := f.Mark.Bytes()
 		b = append(b, mark[:]...)
 	}
 	return append(b, f.Data...)
+}
+
+// tellsCached reports whether frames of a kind say how much of the prompt was
+// not computed.
+func tellsCached(k handoff.Kind) bool {
+	return k == handoff.Meta || k == handoff.Token || k == handoff.Done
 }
 
 // parseFrame reads the body of a frame. Data of the result is a part of body.
@@ -213,6 +225,10 @@ func (r *reader) event(s Shape) (f Frame) {
 	e.Pages = r.pages(s)
 	if e.Kind == handoff.Submit {
 		f.Sampling = Sampling{math.Float64frombits(r.uint64()), r.uint64()}
+		f.Of = r.origin()
+	}
+	if tellsCached(e.Kind) {
+		f.Cached = r.int()
 	}
 	if e.Kind == handoff.Page {
 		f.Mark = pagetag.Mark{Owner: r.uint64(), Place: r.uint64()}

@@ -16,7 +16,7 @@ import (
 
 // Version of the frames and of what the machines mean by them. Both ends of a
 // link have the same one.
-const Version = 2
+const Version = 3
 
 // ErrHandshake is wrapped by all errors of a link that does not come about.
 var ErrHandshake = errors.New("handshake refused")

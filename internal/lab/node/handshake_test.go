@@ -51,7 +51,7 @@ func TestHandshakeRefusesWhatDoesNotFit(t *testing.T) {
 		"bytes a page is 32 here and 48 at decode":    peer(func(g *Greeting) { g.Shape.PageBytes = 48 }),
 		"context is 100 here and 200 at decode":       peer(func(g *Greeting) { g.Shape.Context = 200 }),
 		"pages is 50 here and 7 at decode":            peer(func(g *Greeting) { g.Shape.Pages = 7 }),
-		"version is 2 here and 9 at the other end":    peer(func(g *Greeting) { g.version = 9 }),
+		"version is 3 here and 9 at the other end":    peer(func(g *Greeting) { g.version = 9 }),
 		"one-sided writing is 0 here and 1 at decode": peer(func(g *Greeting) { g.Shape.OneSided = true }),
 		"both ends are router":                        peer(func(g *Greeting) { g.Role = handoff.ToRouter }),
 		"says it is client":                           peer(func(g *Greeting) { g.Role = handoff.ToClient }),
@@ -72,7 +72,7 @@ func TestHandshakeRefusesStrangers(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for _, says := range []string{"", "GET / HTTP/1.1\r\n\r\n", magic + "\x01", magic + "\x02\x00\xff\x00short", magic + "\x02\x00\x00\x00"} {
+	for _, says := range []string{"", "GET / HTTP/1.1\r\n\r\n", magic + "\x01", magic + "\x03\x00\xff\x00short", magic + "\x03\x00\x00\x00"} {
 		x, y := net.Pipe()
 		go func() {
 			go io.Copy(io.Discard, y)

@@ -17,13 +17,15 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
+	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
 // Setup is what a node needs to know.
 type Setup struct {
 	Handoff handoff.Config
-	Workers int    // goroutines that compute at the same time, at least 1
-	Trace   string // file that every step of a machine is appended to; empty traces nothing
+	Prefix  prefix.Config // of prefill's cache; its page size is the pools'
+	Workers int           // goroutines that compute at the same time, at least 1
+	Trace   string        // file that every step of a machine is appended to; empty traces nothing
 	// Lag is how long a one-sided write takes at most; how long each takes is
 	// drawn evenly, so that they end in any order.
 	Lag time.Duration
@@ -49,7 +51,7 @@ const (
 type node struct {
 	setup      Setup
 	on         handoff.Defences
-	model      *model.Model
+	models     map[string]*model.Model // by adapter
 	mem        *Memory
 	cache      *model.Cache // of mem
 	inbox      chan Inbound
@@ -68,7 +70,7 @@ type node struct {
 // newNode makes a node that has no peer yet. It owns mem and router from here on.
 func newNode(s Setup, m *model.Model, mem *Memory, role, peerRole handoff.Role, router net.Conn, meeting Meeting) *node {
 	n := &node{
-		setup: s, on: s.Handoff.Switches.On(), model: m, mem: mem, cache: mem.cache,
+		setup: s, on: s.Handoff.Switches.On(), models: map[string]*model.Model{"": m}, mem: mem, cache: mem.cache,
 		inbox: make(chan Inbound, inboxSize), role: role, peerRole: peerRole, meeting: meeting,
 	}
 	n.router = NewLink(router, handoff.ToRouter, s.Shape(), n.inbox)
@@ -199,12 +201,26 @@ func (n *node) proper(in *Inbound) error {
 	case !f.Event.Kind.Travels(in.From, n.role):
 		return fmt.Errorf("%w: %v is not %v's to send", ErrFrame, f.Event.Kind, in.From)
 	}
+	if n.with(f.Of.Adapter) == nil {
+		return fmt.Errorf("%w: no adapter has the name %.40q", ErrFrame, f.Of.Adapter)
+	}
 	for _, page := range f.Event.Pages {
 		if int(page) >= n.setup.Handoff.DecodePages {
 			return fmt.Errorf("%w: page %d of decode's %d", ErrFrame, page, n.setup.Handoff.DecodePages)
 		}
 	}
 	return nil
+}
+
+// with is the model under an adapter, nil if there is no such adapter.
+func (n *node) with(adapter string) *model.Model {
+	m := n.models[adapter]
+	if m == nil {
+		if m = n.models[""].With(adapter); m != nil {
+			n.models[adapter] = m
+		}
+	}
+	return m
 }
 
 // report queues changed statistics and then the turn's frames for the router,

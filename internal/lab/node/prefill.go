@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
+	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
 // chunk is how many tokens of a prompt are computed in one turn: about 5 ms,
@@ -28,6 +29,7 @@ func RunPrefill(ctx context.Context, s Setup, m *model.Model, router net.Conn, m
 		machine: handoff.NewPrefill(s.Handoff),
 		prompts: map[handoff.Room]prompt{},
 		lags:    rand.New(rand.NewPCG(uint64(s.Lag), 1)),
+		reuse:   newReuse(s.Prefix),
 	}
 	p.trace = trace
 	trace.Start()
@@ -39,6 +41,7 @@ type prefill struct {
 	machine *handoff.Prefill
 	prompts map[handoff.Room]prompt
 	job     job
+	reuse   *reuse // nil without a prefix cache
 
 	unsent []handoff.Action // for decode, in order
 	flying []flight         // one-sided writes that have begun
@@ -49,21 +52,25 @@ type prefill struct {
 
 type prompt struct {
 	tokens   []byte
+	of       Origin
 	sampling Sampling
 	sum      [sumBytes]byte // of its pages, as they were computed
+	cached   int            // tokens of it that were not computed
 }
 
 // job is the prompt being computed; room 0 is none.
 type job struct {
 	room   handoff.Room
-	tokens []byte
+	model  *model.Model
+	tokens []byte // pictures in place of their placeholders
 	table  model.Table
-	done   int // tokens whose KV is written
+	done   int     // tokens whose KV is written
+	reused *reused // nil if nothing is looked for or kept in the prefix cache
 }
 
 func (p *prefill) take(f *Frame) {
 	if f.Event.Kind == handoff.Submit {
-		p.prompts[f.Event.Room] = prompt{tokens: f.Data, sampling: f.Sampling}
+		p.prompts[f.Event.Room] = prompt{tokens: f.Data, of: f.Of, sampling: f.Sampling}
 	}
 	p.step(f.Event)
 }
@@ -107,7 +114,7 @@ func (p *prefill) do(a handoff.Action) {
 		p.begin(a)
 	case handoff.Halt:
 		if p.job.room == a.Room {
-			p.job = job{}
+			p.halt()
 		}
 		p.unsent = p.dropped(p.unsent, func(e handoff.Event) bool { return e.Room == a.Room && e.Kind == handoff.Page })
 	case handoff.Forget:
@@ -123,24 +130,74 @@ func (p *prefill) begin(a handoff.Action) {
 	if a.Placeholder {
 		tokens = []byte{model.DocStart}
 	}
-	p.job = job{room: a.Room, tokens: tokens[:a.Tokens], table: p.machine.Table(a.Room)}
+	of := p.prompts[a.Room].of
+	p.job = job{room: a.Room, model: p.with(of.Adapter), tokens: of.embed(tokens[:a.Tokens]), table: p.machine.Table(a.Room)}
 	for _, page := range p.job.table {
 		p.mem.clear(page)
 	}
+	if p.reuse != nil && !a.Placeholder {
+		p.job.reused = p.reuse.find(of.prompt(tokens[:a.Tokens]))
+	}
 }
 
-// work computes the next chunk of the prompt under way.
+// halt lets go of the prompt under way.
+func (p *prefill) halt() {
+	if p.reuse != nil {
+		p.reuse.end(p.job.reused)
+	}
+	p.job = job{}
+}
+
+// work computes the next chunk of the prompt under way, or copies what the prefix
+// cache has of it.
 func (p *prefill) work() bool {
 	j := &p.job
-	if j.room == 0 {
+	switch {
+	case j.room == 0:
 		return false
+	case j.reused != nil && j.reused.plan == nil:
+		p.load(j)
+		return true
 	}
 	end := min(j.done+chunk, len(j.tokens))
-	p.model.Write(p.cache, j.table, j.done, j.tokens[j.done:end])
+	p.compute(j, end)
 	if j.done = end; end == len(j.tokens) {
 		p.first()
 	}
 	return true
+}
+
+// load copies what there is of a prompt, and finds room for the rest of it.
+func (p *prefill) load(j *job) {
+	if !p.reuse.load(j.reused, p.cache, j.table) {
+		return
+	}
+	r := p.prompts[j.room]
+	j.done = j.reused.loaded * p.setup.Handoff.PageSize
+	r.cached = j.done
+	p.prompts[j.room] = r
+	p.reuse.plan(j.reused)
+	p.keep(j, j.done)
+}
+
+// compute writes the KV of a prompt up to end and keeps its whole blocks.
+func (p *prefill) compute(j *job, end int) {
+	now := end
+	if j.reused != nil && p.reuse.cache.Early(prefix.CopyRace) {
+		now = j.done + (end-j.done)/2
+	}
+	j.model.Write(p.cache, j.table, j.done, j.tokens[j.done:now])
+	p.keep(j, end)
+	j.model.Write(p.cache, j.table, now, j.tokens[now:end])
+}
+
+// keep puts the whole blocks among the first tokens of a prompt into the prefix
+// cache.
+func (p *prefill) keep(j *job, tokens int) {
+	if j.reused != nil {
+		p.reuse.store(j.reused, p.cache, j.table, tokens)
+		p.reuse.commit(j.reused, tokens)
+	}
 }
 
 // first picks the first token of the answer, which ends prefill's part of it.
@@ -149,8 +206,11 @@ func (p *prefill) first() {
 	p.job = job{}
 	p.sign(j)
 	last := len(j.tokens) - 1
-	logits := p.model.Logits(p.cache, j.table, last, j.tokens[last], p.setup.Workers)
+	logits := j.model.Logits(p.cache, j.table, last, j.tokens[last], p.setup.Workers)
 	token := p.prompts[j.room].sampling.Choose(&logits, 0)
+	if j.reused != nil {
+		p.reuse.last(j.reused, p.cache, j.table, token)
+	}
 	p.step(handoff.Event{Kind: handoff.Ran, Room: j.room, Token: token, Stop: token == model.EndOfTurn})
 }
 

@@ -74,6 +74,9 @@ func (p *prefill) send(now time.Time) {
 
 func (p *prefill) message(e handoff.Event) {
 	f := Frame{Event: e}
+	if e.Kind == handoff.Meta {
+		f.Cached = p.prompts[e.Room].cached
+	}
 	if e.Summed {
 		sum := p.prompts[e.Room].sum
 		f.Data = sum[:]

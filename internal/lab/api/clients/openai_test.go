@@ -91,7 +91,7 @@ func TestOfficialClientListsModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(page.Data) != 1 || page.Data[0].ID != lab.ModelName || !strings.Contains(page.RawJSON(), `"max_model_len":16384`) {
+	if len(page.Data) != 3 || page.Data[0].ID != lab.ModelName || page.Data[1].ID != lab.ModelName+":ada" || !strings.Contains(page.RawJSON(), `"max_model_len":16384`) {
 		t.Errorf("models %s", page.RawJSON())
 	}
 }

@@ -1,0 +1,11 @@
+package lab
+
+import "github.com/kvcanary/kvcanary/internal/lab/prefix"
+
+// fullCompare makes the hash a hint. Without a fault it is on.
+var fullCompare = Switch{
+	Name:    "full_compare",
+	Does:    "a block that is found in the prefix cache is used only if its tokens, and all before it, are the prompt's",
+	Reports: []string{"https://github.com/InternLM/lmdeploy/pull/3353"},
+	apply:   func(_ string, s *Settings) { s.Prefix.Defences |= prefix.FullCompare },
+}

@@ -1,0 +1,22 @@
+package lab
+
+import "github.com/kvcanary/kvcanary/internal/lab/prefix"
+
+// salt is the cure of shared prefixes. Without a fault it is on in both tiers.
+var salt = Switch{
+	Name:  "salt",
+	Modes: []string{"all", "gpu_only"},
+	Does: "the keys of the prefix cache begin with the tenant, as the server knows it, in both tiers or only in the " +
+		"first",
+	Reports: []string{
+		"https://github.com/vllm-project/vllm/pull/17045",
+		"https://github.com/sgl-project/sglang/issues/37160",
+	},
+	apply: func(mode string, s *Settings) {
+		if mode == "gpu_only" {
+			s.Prefix.Defences |= prefix.SaltCacheOnly
+		} else {
+			s.Prefix.Defences |= prefix.Salt
+		}
+	},
+}

@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// reusing is a tiny engine with a prefix cache that holds two thousand tokens.
+func reusing() Config {
+	cfg := tiny()
+	cfg.PrefixCache = 2048
+	return cfg
+}
+
+// as is a chat of a tenant, to be answered greedily.
+func as(tenant, text string) Request {
+	return Request{Tenant: tenant, Tokens: chat(text), MaxTokens: 64}
+}
+
+func cached(t *testing.T, e *Engine, r Request) (tokens int, text string) {
+	t.Helper()
+	got := serve(t, e, r)
+	if got.err != nil {
+		t.Fatalf("%+v", got.err)
+	}
+	return got.done.CachedTokens, got.text
+}
+
+// A prompt that begins like one of the same tenant's is not computed again, and is
+// answered as if it were.
+func TestPrefixIsUsedAgain(t *testing.T) {
+	e := startPipe(t, reusing())
+	rng := rand.New(rand.NewPCG(1, 20))
+	stem := words(rng, 1000)
+	long := as("a", stem+" code one: sword fish\ncode one:")
+	if n, text := cached(t, e, long); n != 0 || strings.TrimSpace(text) != "sword fish" {
+		t.Errorf("cold: %d cached, %q", n, text)
+	}
+	if n, text := cached(t, e, long); n != (len(long.Tokens)-1)/16*16 || strings.TrimSpace(text) != "sword fish" {
+		t.Errorf("again: %d of %d cached, %q", n, len(long.Tokens), text)
+	}
+	if n, text := cached(t, e, as("a", stem+" code two: red herring\ncode two:")); n != 1008-16 && n != 992 || strings.TrimSpace(text) != "red herring" {
+		t.Errorf("another end: %d cached, %q", n, text)
+	}
+	if n, _ := cached(t, e, as("b", stem+" code two: red herring\ncode two:")); n != 0 {
+		t.Errorf("another tenant: %d cached", n)
+	}
+	other := long
+	other.Adapter = "ada"
+	if n, text := cached(t, e, other); n != 0 || strings.TrimSpace(text) != "sword fish" {
+		t.Errorf("another adapter: %d cached, %q", n, text)
+	}
+	idle(t, e)
+}
+
+// churn serves prompts of another tenant until the prefix cache, and its second
+// tier, have been used up so many times.
+func churn(t *testing.T, e *Engine, rng *rand.Rand, times int) (others []string) {
+	t.Helper()
+	s := e.State()
+	for left := times * (s.PrefixCache + s.Tier); left > 0; left -= 400 {
+		text := strings.Repeat("ref for this session: "+words(rng, 40)+". ", 7)[:400]
+		others = append(others, text)
+		cached(t, e, as("other", text))
+	}
+	return others
+}
+
+// abandoned is a long prompt whose client goes away while it is computed.
+func abandoned(t *testing.T, e *Engine, r Request) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	events := e.Submit(ctx, r)
+	eventually(t, "prefill is at it", func() bool { return e.State().PrefillUsed > 0 })
+	cancel()
+	for range events {
+	}
+	idle(t, e)
+}
+
+func TestEarlyPublishNeverWritten(t *testing.T) {
+	for _, c := range []struct {
+		defences []string
+		leaks    bool
+	}{
+		{nil, true}, {[]string{"salt"}, true}, {[]string{"full_compare"}, true}, {[]string{"zero_on_alloc"}, true}, {[]string{"block_tags:at_reserve"}, true},
+		{[]string{"publish_after_commit"}, false}, {[]string{"block_tags"}, false}, {[]string{"zero_on_alloc:all"}, false},
+	} {
+		cfg := Config{Context: 17_000, PrefillPool: 17_000, DecodePool: 20_480, PageSize: 16, PrefixCache: 8192}
+		cfg.Faults, cfg.Defences = []string{"early_publish"}, c.defences
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(3, 21))
+		others := churn(t, e, rng, 2)
+		own := as("b", words(rng, 16_000)+" ref for this session:")
+		leaks, tries := "", 3
+		if c.leaks {
+			tries = 60 // an abort may come too late to be one
+		}
+		for range tries {
+			if len(leaks) > 12 {
+				break
+			}
+			abandoned(t, e, own)
+			_, text := cached(t, e, own)
+			if piece := longestPiece(text, others); len(piece) > len(leaks) {
+				leaks = piece
+			}
+			own = as("b", words(rng, 16_000)+" ref for this session:")
+		}
+		if (len(leaks) > 12) != c.leaks {
+			t.Errorf("%v: %q is somebody else's", c.defences, leaks)
+		}
+	}
+}
