@@ -1,0 +1,71 @@
+package preflight
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/kvcanary/kvcanary/internal/engine"
+)
+
+// complete takes a router's workers for workers, judges what is declared where
+// nothing runs, and fills gaps with what is declared and what the operator says.
+func (d Deployment) complete() Deployment {
+	var all []Worker
+	for _, w := range d.Workers {
+		all = append(all, w)
+		for _, b := range w.Facts.Behind {
+			b.Router = engine.Flag{}
+			all = append(all, Worker{Name: fmt.Sprintf("%s (%s)", w.Name, b.Role.Value), Facts: b})
+		}
+	}
+	if len(all) == 0 {
+		all, d.Declared = d.Declared, nil
+	}
+	d.Workers = all
+	for i := range d.Workers {
+		w := &d.Workers[i]
+		if from := d.declared(w); from != nil {
+			fill(&w.Facts, from.Facts)
+		}
+		given(&w.Facts.Context, d.Context, "--context")
+		given(&w.Facts.Pool, d.Pool, "--pool")
+	}
+	return d
+}
+
+// given takes a number that the operator says, where nothing better is known.
+func given(n *engine.Number, value int, flag string) {
+	if value > 0 && n.Value == 0 {
+		*n = engine.Number{Value: value, Source: flag, Basis: engine.Stated}
+	}
+}
+
+// declared is the only declared worker that w can be, nil if there is none or
+// more than one.
+func (d *Deployment) declared(w *Worker) *Worker {
+	var found *Worker
+	for i := range d.Declared {
+		c := &d.Declared[i]
+		if c.Facts.Engine != w.Facts.Engine || c.role() != w.role() && c.role() != "" && w.role() != "" {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = c
+	}
+	return found
+}
+
+// fill takes over every single fact that is not known yet.
+func fill(to *engine.Facts, from engine.Facts) {
+	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
+	for i := range dst.NumField() {
+		switch dst.Field(i).Interface().(type) {
+		case engine.Number, engine.Text, engine.Flag:
+			if dst.Field(i).IsZero() {
+				dst.Field(i).Set(src.Field(i))
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+// Package preflight decides from facts whether an engine may be given traffic.
+//
+// [Check] is pure: it applies [Rules] to what is known of a deployment. A fact
+// that is missing never makes a verdict better: a rule that it is needed for is
+// unknown, and an unknown error rule is no pass.
+package preflight
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/engine"
+)
+
+// Schema names the JSON form of a [Report].
+const Schema = "kvcanary.preflight/v1"
+
+// Severity says what a failed rule means for traffic.
+type Severity string
+
+// The severities. Errors decide the exit code; warnings only where that was
+// asked for; notes never.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// State is what a rule has come to.
+type State string
+
+// The states of a rule.
+const (
+	Pass          State = "pass"
+	Fail          State = "fail"
+	Unknown       State = "unknown"
+	NotApplicable State = "not_applicable"
+)
+
+// Verdict is what all rules have come to, in the words of the other commands.
+type Verdict string
+
+// The verdicts.
+const (
+	Clean        Verdict = "clean"
+	Violation    Verdict = "violation"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// Worker is one engine process, or one that a manifest describes.
+type Worker struct {
+	Name    string       `json:"name"` // its URL, or where the manifest describes it
+	Facts   engine.Facts `json:"facts"`
+	Trouble string       `json:"trouble,omitempty"` // why it could not be asked
+}
+
+// role is "prefill", "decode", "both", or "" if it is not known.
+func (w *Worker) role() string { return w.Facts.Role.Value }
+
+// Probe is what prompts have shown of the endpoint.
+type Probe struct {
+	AcceptedMax int    `json:"accepted_max,omitempty"` // longest prompt that was served, tokens
+	RejectedMin int    `json:"rejected_min,omitempty"` // shortest prompt that was refused for its length, tokens
+	Pool        int    `json:"pool,omitempty"`         // what the refusals say of the pool, tokens; 0 for nothing
+	Findings    int    `json:"findings"`               // leaks and violations
+	Finding     string `json:"finding,omitempty"`      // the first of them, for people
+	Missing     string `json:"missing,omitempty"`      // what was not reached, empty if all was
+}
+
+// Deployment is all that is known of what shall be given traffic.
+type Deployment struct {
+	Workers []Worker
+	// Declared are the workers that manifests and logs describe, where Workers
+	// are those that run. With no Workers they are judged themselves.
+	Declared []Worker
+	// Context and Pool are what the operator says, tokens; 0 for nothing.
+	Context, Pool int
+	// Alone says that all requests are of one customer.
+	Alone bool
+	Probe *Probe // nil if nothing was probed
+}
+
+// Result is one rule applied to one worker, or to all of them.
+type Result struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Worker   string   `json:"worker,omitempty"` // empty for a rule about all of them
+	State    State    `json:"state"`
+	Compared string   `json:"compared"`        // what was compared with what, and where each stands
+	Why      string   `json:"why"`             // why it matters, one sentence
+	Fix      string   `json:"fix,omitempty"`   // what to do, with the engine's own flag; for what has not passed
+	Class    string   `json:"class,omitempty"` // F1 to F12, for a known report
+	Links    []string `json:"links,omitempty"`
+	AISVS    []string `json:"aisvs,omitempty"` // requirements of OWASP AISVS 1.0
+}
+
+// Report is what a preflight has come to. JSON names are a contract.
+type Report struct {
+	Schema  string        `json:"schema"`
+	Verdict Verdict       `json:"verdict"`
+	Summary string        `json:"summary"` // one line
+	Workers []Worker      `json:"workers"`
+	Probe   *Probe        `json:"probe,omitempty"`
+	Results []Result      `json:"results"`
+	Counts  map[State]int `json:"counts"`
+}
+
+// Check applies all rules and all advisories.
+func Check(d Deployment) Report {
+	d = d.complete()
+	r := Report{Schema: Schema, Workers: d.Workers, Probe: d.Probe, Results: []Result{}, Counts: map[State]int{}}
+	for _, rule := range Rules {
+		r.Results = append(r.Results, rule.apply(&d)...)
+	}
+	r.Results = append(r.Results, advise(&d, Advisories())...)
+	for _, x := range r.Results {
+		r.Counts[x.State]++
+	}
+	r.Verdict = r.verdict(false)
+	r.Summary = r.summary()
+	return r
+}
+
+// ExitCode is 0, 1 or 3. Strict makes unknown errors and failed warnings fail.
+func (r *Report) ExitCode(strict bool) int {
+	switch r.verdict(strict) {
+	case Violation:
+		return 1
+	case Inconclusive:
+		return 3
+	}
+	return 0
+}
+
+func (r *Report) verdict(strict bool) Verdict {
+	v := Inconclusive
+	for _, x := range r.Results {
+		if x.Severity == Error && x.State == Pass {
+			v = Clean // something was checked
+		}
+	}
+	for _, x := range r.Results {
+		switch {
+		case x.Severity == Error && x.State == Fail, strict && x.Severity == Warning && x.State == Fail,
+			strict && x.Severity == Error && x.State == Unknown:
+			return Violation
+		case x.Severity == Error && x.State == Unknown:
+			v = Inconclusive
+		}
+	}
+	if strict && v == Inconclusive {
+		return Violation
+	}
+	return v
+}
+
+func (r *Report) summary() string {
+	count := map[Severity]int{}
+	open := 0
+	first := ""
+	for _, x := range r.Results {
+		switch {
+		case x.State == Fail:
+			if count[x.Severity]++; first == "" && x.Severity == Error {
+				first = ": " + x.Compared
+			}
+		case x.State == Unknown && x.Severity == Error:
+			open++
+		}
+	}
+	switch r.Verdict {
+	case Violation:
+		return fmt.Sprintf("do not deploy: %s failed%s", plural(count[Error], "error rule"), first)
+	case Inconclusive:
+		if open == 0 {
+			return "not known to be safe: nothing could be checked"
+		}
+		return fmt.Sprintf("not known to be safe: %s could not be checked", plural(open, "error rule"))
+	}
+	if n := count[Warning]; n > 0 {
+		return fmt.Sprintf("may be deployed: no error, %s", plural(n, "warning"))
+	}
+	return "may be deployed: no error, no warning"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

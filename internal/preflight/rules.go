@@ -1,0 +1,112 @@
+package preflight
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/engine"
+)
+
+// Rule is one row of [Rules].
+type Rule struct {
+	ID       string
+	Severity Severity
+	Why      string // one sentence
+	Links    []string
+	AISVS    []string
+	// One of the two: each is about one worker, all about the deployment.
+	each func(*Worker, *Deployment) outcome
+	all  func(*Deployment) outcome
+}
+
+// outcome is what one application of a rule has come to.
+type outcome struct {
+	state    State
+	compared string
+	fix      string
+}
+
+// Rules are applied in this order. One file a subject, one line a rule.
+var Rules = []Rule{
+	reachable,
+	poolHoldsContext,
+	limitsAgree,
+	decodePoolWithin,
+	noSilentTruncation,
+	probed,
+	noContextShift,
+	checksumOn,
+	loadFailureFails,
+	prefixCacheApart,
+	prefixHash,
+	randomIDs,
+	adminClosed,
+	devModeOff,
+	slotsApart,
+	poolNotOverridden,
+	pagesAgree,
+	routerSeenThrough,
+	declaredRuns,
+	offloadTiers,
+}
+
+func (r *Rule) apply(d *Deployment) []Result {
+	if r.all != nil {
+		return []Result{r.result("", r.all(d))}
+	}
+	var out []Result
+	for i := range d.Workers {
+		out = append(out, r.result(d.Workers[i].Name, r.each(&d.Workers[i], d)))
+	}
+	return out
+}
+
+func (r *Rule) result(worker string, o outcome) Result {
+	if o.state == Pass || o.state == NotApplicable {
+		o.fix = ""
+	}
+	return Result{
+		Rule: r.ID, Severity: r.Severity, Worker: worker, State: o.state, Compared: o.compared,
+		Why: r.Why, Fix: o.fix, Links: r.Links, AISVS: r.AISVS,
+	}
+}
+
+func pass(format string, a ...any) outcome { return outcome{Pass, fmt.Sprintf(format, a...), ""} }
+
+func fail(fix, format string, a ...any) outcome {
+	return outcome{Fail, fmt.Sprintf(format, a...), fix}
+}
+
+func unknown(fix, format string, a ...any) outcome {
+	return outcome{Unknown, fmt.Sprintf(format, a...), fix}
+}
+
+func notApplicable(why string) outcome { return outcome{NotApplicable, why, ""} }
+
+// said is a number with where it comes from.
+func said(what string, n engine.Number) string {
+	if n.Value == 0 {
+		return what + " is not known"
+	}
+	return fmt.Sprintf("%s %s (%s)", what, grouped(n.Value), n.Source)
+}
+
+// grouped writes a number with commas between thousands.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// wantFlag is the outcome of a switch that has to be on, or off.
+func wantFlag(f engine.Flag, want bool, what, fix string) outcome {
+	is := map[bool]string{true: "on", false: "off"}
+	switch {
+	case !f.Known:
+		return unknown(fix, "%s: not known", what)
+	case f.On != want:
+		return fail(fix, "%s is %s (%s)", what, is[f.On], f.Source)
+	}
+	return pass("%s is %s (%s)", what, is[f.On], f.Source)
+}

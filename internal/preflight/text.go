@@ -1,0 +1,66 @@
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Text writes a report for a person: what failed, what is not known, how much
+// passed, and one line that says it all, last.
+func Text(w io.Writer, r *Report) error {
+	var b strings.Builder
+	for i := range r.Workers {
+		worker(&b, &r.Workers[i])
+	}
+	for _, s := range []Severity{Error, Warning, Note} {
+		for _, x := range r.Results {
+			if x.Severity == s && x.State == Fail {
+				result(&b, &x, "FAIL")
+			}
+		}
+	}
+	for _, x := range r.Results {
+		if x.State == Unknown && x.Severity != Note {
+			result(&b, &x, "?")
+		}
+	}
+	fmt.Fprintf(&b, "%d passed, %d failed, %d unknown, %d do not apply\n", r.Counts[Pass], r.Counts[Fail], r.Counts[Unknown], r.Counts[NotApplicable])
+	fmt.Fprintf(&b, "verdict: %s: %s\n", r.Verdict, r.Summary)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func worker(b *strings.Builder, w *Worker) {
+	f := &w.Facts
+	fmt.Fprintf(b, "%s", w.Name)
+	if f.Engine != "" {
+		fmt.Fprintf(b, ": %s %s", f.Engine, f.Version.Value)
+	}
+	if f.Role.Value != "" && f.Role.Value != "both" {
+		fmt.Fprintf(b, ", %s", f.Role.Value)
+	}
+	fmt.Fprintln(b)
+	for _, n := range []string{said("context", f.Context), said("pool", f.Pool), said("refuses from", f.MaxInput)} {
+		if !strings.HasSuffix(n, "is not known") {
+			fmt.Fprintf(b, "  %s\n", n)
+		}
+	}
+}
+
+func result(b *strings.Builder, x *Result, mark string) {
+	fmt.Fprintf(b, "\n%s %s %s", mark, x.Severity, x.Rule)
+	if x.Worker != "" {
+		fmt.Fprintf(b, "  %s", x.Worker)
+	}
+	fmt.Fprintf(b, "\n  %s\n", x.Compared)
+	if mark == "FAIL" {
+		fmt.Fprintf(b, "  why: %s\n", x.Why)
+	}
+	if x.Fix != "" {
+		fmt.Fprintf(b, "  fix: %s\n", x.Fix)
+	}
+	if mark == "FAIL" && len(x.Links) > 0 {
+		fmt.Fprintf(b, "  see: %s\n", x.Links[0])
+	}
+}
