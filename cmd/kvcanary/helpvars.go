@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/explore"
 	"github.com/kvcanary/kvcanary/internal/matrix"
 )
@@ -12,6 +13,7 @@ import (
 // helpVars are the tables that help texts name.
 func helpVars() kong.Vars {
 	return kong.Vars{
+		"engines":   strings.Join(engine.Names(), ", "),
 		"protocols": strings.Join(protocolNames(), ", "),
 		"probes":    strings.Join(probeNames(matrix.Probes()), ", "),
 		"nofault":   matrix.NoFault,

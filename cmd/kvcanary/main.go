@@ -30,13 +30,14 @@ const (
 
 // cli is the command line. Names and flags are a contract: add, never rename.
 type cli struct {
-	Demo    demoCmd    `cmd:"" help:"Play the incident on this machine: the leak, the script that misses it, the proof, the fix."`
-	Run     runCmd     `cmd:"" help:"Probe an endpoint for answers that carry other requests' text."`
-	Matrix  matrixCmd  `cmd:"" help:"Measure how often each protocol finds each fault of the lab."`
-	Lab     labCmd     `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
-	Verify  verifyCmd  `cmd:"" help:"Check the handoff protocol: all that it can do, or what a run of the lab did."`
-	Scan    scanCmd    `cmd:"" help:"Find your canaries in files or standard input."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Demo      demoCmd      `cmd:"" help:"Play the incident on this machine: the leak, the script that misses it, the proof, the fix."`
+	Run       runCmd       `cmd:"" help:"Probe an endpoint for answers that carry other requests' text."`
+	Preflight preflightCmd `cmd:"" help:"Decide from what an engine and its manifests say whether it may be given traffic."`
+	Matrix    matrixCmd    `cmd:"" help:"Measure how often each protocol finds each fault of the lab."`
+	Lab       labCmd       `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
+	Verify    verifyCmd    `cmd:"" help:"Check the handoff protocol: all that it can do, or what a run of the lab did."`
+	Scan      scanCmd      `cmd:"" help:"Find your canaries in files or standard input."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 
 	LabNode labNodeCmd `cmd:"" hidden:"" help:"One node of a lab; started by lab."`
 }

@@ -74,16 +74,5 @@ func Ask(ctx context.Context, client *http.Client, baseURL, key string) Facts {
 func AskAs(ctx context.Context, client *http.Client, baseURL, key, name string) Facts {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a := newAsker(client, baseURL, key)
-	for _, e := range All {
-		if name != "" && e.Name != name || e.ask == nil {
-			continue
-		}
-		f := Facts{Engine: e.Name}
-		if e.ask(ctx, a, &f) {
-			f.infer()
-			return f
-		}
-	}
-	return Facts{}
+	return newAsker(client, baseURL, key).facts(ctx, name)
 }

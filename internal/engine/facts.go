@@ -17,9 +17,11 @@ type Facts struct {
 	// Role is "prefill" or "decode" where the two are apart, "both" where one worker does all.
 	Role Text `json:"role,omitzero"`
 	// Router says that others do the work: what it says of them is hearsay.
-	Router  Flag   `json:"router,omitzero"`
-	Reserve Number `json:"reserve,omitzero"` // tokens that decode keeps free beyond what it has reserved
-	Slots   Number `json:"slots,omitzero"`   // requests that a buffer is divided among, where it is
+	Router Flag `json:"router,omitzero"`
+	// Reserve is how many tokens decode keeps free beyond what it has reserved.
+	// It may be 0: it is not known where it has no source.
+	Reserve Number `json:"reserve,omitzero"`
+	Slots   Number `json:"slots,omitzero"` // requests that a buffer is divided among, where it is
 
 	Truncates    Flag `json:"truncates,omitzero"`     // a prompt that is too long is cut, silently
 	ContextShift Flag `json:"context_shift,omitzero"` // an answer that reaches the window's end drops what came before

@@ -2,6 +2,9 @@ package engine
 
 import "fmt"
 
+// refuses is where it is known from that an engine does not cut prompts.
+const refuses = "this engine refuses, and cuts only what a request asks it to cut"
+
 // infer adds what follows from what is known and from how an engine works.
 func (f *Facts) infer() {
 	switch f.Engine {

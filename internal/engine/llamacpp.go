@@ -53,7 +53,7 @@ func llamaCppDefaults(f *Facts) {
 	}
 	f.ContextShift.orDefault(false, by)
 	f.PromptCache.orDefault(true, by)
-	f.Truncates.orDefault(false, "llama-server refuses")
+	f.Truncates.orDefault(false, refuses)
 	if pool, slots := f.Pool, max(f.Slots.Value, 1); pool.Value > 0 && f.Context.Value == 0 {
 		if f.Unified.On {
 			slots = 1
@@ -100,6 +100,7 @@ func askLlamaCpp(ctx context.Context, a *asker, f *Facts) bool {
 	}
 	f.Version.set(string(props.Build), "GET /props build_info")
 	f.Slots.least(props.Slots, "GET /props total_slots")
+	f.Truncates.orDefault(false, refuses)
 	f.addListed(ctx, a)
 	f.Context.least(props.Settings.Context, "GET /props default_generation_settings.n_ctx")
 	for i := range f.Models {

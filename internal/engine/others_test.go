@@ -16,6 +16,8 @@ func wantFacts(t *testing.T, answers map[string]string, want Facts) {
 	}
 }
 
+var never = Flag{true, false, refuses, Inferred}
+
 func TestAskVLLM(t *testing.T) {
 	const blocks = "GET /metrics vllm:cache_config_info num_gpu_blocks * block_size"
 	head := "# TYPE vllm:cache_config_info gauge\nother 1\n"
@@ -38,7 +40,7 @@ func TestAskVLLM(t *testing.T) {
 				Context:      Number{Value: 32768, Source: "GET /v1/models max_model_len", Basis: Stated},
 				Pool:         c.pool,
 				PageSize:     Number{Value: 16, Source: "GET /metrics vllm:cache_config_info block_size", Basis: Stated},
-				PoolOverride: c.other,
+				PoolOverride: c.other, Truncates: never,
 			})
 		})
 	}
@@ -52,7 +54,7 @@ func TestAskLlamaCpp(t *testing.T) {
 		Models:  []Model{{"m:latest", 2048}, {"n", 2048}},
 		Context: Number{Value: 2048, Source: "GET /props default_generation_settings.n_ctx", Basis: Stated},
 		Pool:    Number{Value: 2048, Source: "one slot's window, which the buffer holds: GET /props default_generation_settings.n_ctx", Basis: Inferred},
-		Slots:   Number{Value: 2, Source: "GET /props total_slots", Basis: Stated},
+		Slots:   Number{Value: 2, Source: "GET /props total_slots", Basis: Stated}, Truncates: never,
 	})
 }
 

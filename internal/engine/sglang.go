@@ -31,20 +31,20 @@ var sglang = Engine{
 // answer carries api_key and admin_api_key in clear beside them; a field that
 // is not named here is not kept.
 type sglangWorker struct {
-	MaxTotalNumTokens count `json:"max_total_num_tokens"`
-	MaxReqInputLen    count `json:"max_req_input_len"`
-	ContextLength     count `json:"context_length"` // null unless set by flag
-	PageSize          count `json:"page_size"`
-	Reserved          count `json:"num_reserved_decode_tokens"`
-	Version           word  `json:"version"`
-	Mode              word  `json:"disaggregation_mode"` // "null", "prefill" or "decode"
-	Backend           word  `json:"disaggregation_transfer_backend"`
-	Checksum          onOff `json:"disaggregation_enable_kv_checksum"`
-	AutoTruncate      onOff `json:"allow_auto_truncate"`
-	NoRadixCache      onOff `json:"disable_radix_cache"`
-	Hierarchical      onOff `json:"enable_hierarchical_cache"`
-	LMCache           onOff `json:"enable_lmcache"`
-	DecodeOffload     onOff `json:"disaggregation_decode_enable_offload_kvcache"`
+	MaxTotalNumTokens count  `json:"max_total_num_tokens"`
+	MaxReqInputLen    count  `json:"max_req_input_len"`
+	ContextLength     count  `json:"context_length"` // null unless set by flag
+	PageSize          count  `json:"page_size"`
+	Reserved          *count `json:"num_reserved_decode_tokens"`
+	Version           word   `json:"version"`
+	Mode              word   `json:"disaggregation_mode"` // "null", "prefill" or "decode"
+	Backend           word   `json:"disaggregation_transfer_backend"`
+	Checksum          onOff  `json:"disaggregation_enable_kv_checksum"`
+	AutoTruncate      onOff  `json:"allow_auto_truncate"`
+	NoRadixCache      onOff  `json:"disable_radix_cache"`
+	Hierarchical      onOff  `json:"enable_hierarchical_cache"`
+	LMCache           onOff  `json:"enable_lmcache"`
+	DecodeOffload     onOff  `json:"disaggregation_decode_enable_offload_kvcache"`
 	// One entry a data-parallel rank.
 	InternalStates []struct {
 		MemoryUsage struct {
@@ -126,7 +126,9 @@ func (f *Facts) addWorker(w sglangWorker, pool *Number, from string) {
 	f.MaxInput.least(w.MaxReqInputLen, from+"max_req_input_len")
 	f.Context.least(w.ContextLength, from+"context_length")
 	f.PageSize.least(w.PageSize, from+"page_size")
-	f.Reserve.least(w.Reserved, from+"num_reserved_decode_tokens")
+	if n := w.Reserved; n != nil && int(*n) >= f.Reserve.Value {
+		f.Reserve = Number{int(*n), from + "num_reserved_decode_tokens", Stated}
+	}
 	if f.Version.Value == "" {
 		f.Version.set(string(w.Version), from+"version")
 	}
@@ -178,6 +180,9 @@ func sglangDefaults(f *Facts) {
 	f.PrefixCache.orDefault(true, "SGLang's default")
 	f.Checksum.orDefault(false, "SGLang's default")
 	f.Offload.orDefault("none", "SGLang's default")
+	if f.Reserve.Source == "" {
+		f.Reserve = Number{512, "SGLang's default", Inferred}
+	}
 }
 
 // sglangLine reads what a worker logs once it has its pool:

@@ -18,7 +18,7 @@ var tgi = Engine{
 		"MAX_BATCH_TOTAL_TOKENS": number(func(f *Facts) *Number { return &f.Pool }),
 	},
 	defaults: func(f *Facts) {
-		f.Truncates.orDefault(false, "TGI refuses, and cuts only what a request asks it to cut")
+		f.Truncates.orDefault(false, refuses)
 	},
 }
 
@@ -47,6 +47,7 @@ func askTGI(ctx context.Context, a *asker, f *Facts) bool {
 	}
 	f.Version.set(string(info.Version), "GET /info version")
 	f.Pool.least(a.metrics(ctx).least("tgi_batch_max_total_tokens"), "GET /metrics tgi_batch_max_total_tokens")
+	f.Truncates.orDefault(false, refuses)
 	if info.Model != "" {
 		f.Models = []Model{{string(info.Model), int(info.MaxTotal)}}
 	}

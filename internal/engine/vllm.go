@@ -61,6 +61,7 @@ func askVLLM(ctx context.Context, a *asker, f *Facts) bool {
 	if a.get(ctx, "/version", &version) {
 		f.Version.set(string(version.Version), "GET /version")
 	}
+	f.Truncates.orDefault(false, refuses)
 	f.addListed(ctx, a)
 	return true
 }
@@ -93,7 +94,7 @@ func vllmDefaults(f *Facts) {
 	f.PrefixCache.orDefault(true, by)
 	f.RandomIDs.orDefault(true, by)
 	f.DevMode.orDefault(false, by)
-	f.Truncates.orDefault(false, "vLLM refuses, and cuts only what a request asks it to cut")
+	f.Truncates.orDefault(false, refuses)
 	f.PoolOverride.orDefault(false, by)
 	f.Offload.orDefault("none", by)
 }

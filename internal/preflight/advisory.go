@@ -73,7 +73,7 @@ func advise(d *Deployment, all []Advisory) []Result {
 	var out []Result
 	for i := range d.Workers {
 		w := &d.Workers[i]
-		if w.Facts.Router.Is(true) && len(w.Facts.Behind) > 0 {
+		if w.spokenFor() {
 			continue // its workers are there
 		}
 		switch w.Facts.Engine {
@@ -121,10 +121,11 @@ func (a *Advisory) judge(w *Worker, d *Deployment) outcome {
 		return notApplicable(facts)
 	case prevented == yes:
 		return pass("%s", by)
-	case affected == yes && happens == yes:
-		return fail(a.Fix, "%s", compared)
+	// Behaviour counts more than a version.
 	case a.Probed && d.Probe != nil && d.Probe.Findings == 0 && d.Probe.Missing == "":
 		return pass("%s; probing found nothing", compared)
+	case affected == yes && happens == yes:
+		return fail(a.Fix, "%s", compared)
 	}
 	fix := a.Fix
 	if a.Probed {
@@ -236,8 +237,16 @@ func (c *Condition) holds(f *engine.Facts) (maybe, string) {
 	panic("kvcanary: internal error: an advisory asks for " + c.Fact + ", which is no single fact")
 }
 
-// factOf is a fact by its name in JSON.
+// factOf is a fact by its name in JSON. pool_short follows from two of them:
+// the window lets in what the pool does not hold.
 func factOf(f *engine.Facts, name string) (value any, ok bool) {
+	if name == "pool_short" {
+		pool, context := f.Pool, f.Context
+		return engine.Flag{
+			Known: pool.Value > 0 && context.Value > 0, On: context.Value > pool.Value,
+			Source: said("pool", pool) + " against " + said("context", context), Basis: engine.Inferred,
+		}, true
+	}
 	v := reflect.ValueOf(*f)
 	for i := range v.NumField() {
 		tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")

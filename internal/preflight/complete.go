@@ -15,7 +15,7 @@ func (d Deployment) complete() Deployment {
 		all = append(all, w)
 		for _, b := range w.Facts.Behind {
 			b.Router = engine.Flag{}
-			all = append(all, Worker{Name: fmt.Sprintf("%s (%s)", w.Name, b.Role.Value), Facts: b})
+			all = append(all, Worker{Name: fmt.Sprintf("%s (%s)", w.Name, b.Role.Value), Facts: b, Via: w.Name})
 		}
 	}
 	if len(all) == 0 {

@@ -51,7 +51,11 @@ type Worker struct {
 	Name    string       `json:"name"` // its URL, or where the manifest describes it
 	Facts   engine.Facts `json:"facts"`
 	Trouble string       `json:"trouble,omitempty"` // why it could not be asked
+	Via     string       `json:"via,omitempty"`     // the router that speaks for it; empty if it spoke itself
 }
+
+// spokenFor reports whether w is a router whose workers are there beside it.
+func (w *Worker) spokenFor() bool { return w.Facts.Router.Is(true) && len(w.Facts.Behind) > 0 }
 
 // role is "prefill", "decode", "both", or "" if it is not known.
 func (w *Worker) role() string { return w.Facts.Role.Value }
@@ -74,9 +78,10 @@ type Deployment struct {
 	Declared []Worker
 	// Context and Pool are what the operator says, tokens; 0 for nothing.
 	Context, Pool int
-	// Alone says that all requests are of one customer.
-	Alone bool
-	Probe *Probe // nil if nothing was probed
+	// Alone says that all requests are of one customer, Salted that a gateway
+	// keeps customers apart in the prefix cache.
+	Alone, Salted bool
+	Probe         *Probe // nil if nothing was probed
 }
 
 // Result is one rule applied to one worker, or to all of them.
@@ -120,7 +125,8 @@ func Check(d Deployment) Report {
 	return r
 }
 
-// ExitCode is 0, 1 or 3. Strict makes unknown errors and failed warnings fail.
+// ExitCode is 0, 1 or 3. Strict makes failed warnings and unknown errors fail,
+// and unknown warnings no pass.
 func (r *Report) ExitCode(strict bool) int {
 	switch r.verdict(strict) {
 	case Violation:
@@ -131,24 +137,23 @@ func (r *Report) ExitCode(strict bool) int {
 	return 0
 }
 
+// verdict is clean only if something was checked and nothing that counts has
+// failed or is unknown.
 func (r *Report) verdict(strict bool) Verdict {
 	v := Inconclusive
 	for _, x := range r.Results {
 		if x.Severity == Error && x.State == Pass {
-			v = Clean // something was checked
+			v = Clean
 		}
 	}
 	for _, x := range r.Results {
+		counts := x.Severity == Error || strict && x.Severity == Warning
 		switch {
-		case x.Severity == Error && x.State == Fail, strict && x.Severity == Warning && x.State == Fail,
-			strict && x.Severity == Error && x.State == Unknown:
+		case counts && x.State == Fail, strict && x.Severity == Error && x.State == Unknown:
 			return Violation
-		case x.Severity == Error && x.State == Unknown:
+		case counts && x.State == Unknown:
 			v = Inconclusive
 		}
-	}
-	if strict && v == Inconclusive {
-		return Violation
 	}
 	return v
 }

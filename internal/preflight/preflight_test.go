@@ -27,7 +27,7 @@ func drawFacts(t *rapid.T) engine.Facts {
 		case engine.Flag:
 			v.Field(i).Set(reflect.ValueOf(engine.Flag{Known: true, On: rapid.Bool().Draw(t, name), Source: name, Basis: engine.Stated}))
 		case engine.Text:
-			v.Field(i).Set(reflect.ValueOf(engine.Text{Value: rapid.SampledFrom(words[name]).Draw(t, name), Source: name, Basis: engine.Stated}))
+			v.Field(i).Set(reflect.ValueOf(engine.Text{Value: rapid.SampledFrom(vocabulary[name]).Draw(t, name), Source: name, Basis: engine.Stated}))
 		}
 	}
 	if rapid.IntRange(0, 9).Draw(t, "engine known") > 0 {
@@ -36,7 +36,7 @@ func drawFacts(t *rapid.T) engine.Facts {
 	return f
 }
 
-var words = map[string][]string{
+var vocabulary = map[string][]string{
 	"Version":       {"0.5.11", "0.5.22", "v0.29.0", "b9747-abc", "b10434", "0.0.0.dev1+g3d8fc9a0c", "0.6.1", "1.2.0rc1"},
 	"Role":          {"prefill", "decode", "both"},
 	"HashAlgorithm": {"sha256", "builtin"},
@@ -48,7 +48,7 @@ var words = map[string][]string{
 // Whatever is known, to know less of it is never a better verdict.
 func TestVerdictNeverImprovesWhenAFactIsRemoved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := Deployment{Alone: rapid.Bool().Draw(t, "alone")}
+		d := Deployment{Alone: rapid.Bool().Draw(t, "alone"), Salted: rapid.Bool().Draw(t, "salted")}
 		for i := range rapid.IntRange(1, 3).Draw(t, "workers") {
 			d.Workers = append(d.Workers, Worker{Name: fmt.Sprint("w", i), Facts: drawFacts(t)})
 		}

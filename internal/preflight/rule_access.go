@@ -6,7 +6,7 @@ import (
 )
 
 var reachable = Rule{
-	ID: "reachable", Severity: Error,
+	ID: "reachable", Severity: Error, Routers: true,
 	Why: "what cannot be asked cannot be known",
 	each: func(w *Worker, _ *Deployment) outcome {
 		switch {
@@ -20,10 +20,12 @@ var reachable = Rule{
 }
 
 var adminClosed = Rule{
-	ID: "admin_paths_closed", Severity: Warning, AISVS: tenancy,
+	ID: "admin_paths_closed", Severity: Warning, AISVS: tenancy, Routers: true,
 	Why: "debug and admin paths show keys and prompts, and flush or move KV, for whoever finds them",
 	each: func(w *Worker, _ *Deployment) outcome {
 		switch {
+		case w.Via != "":
+			return notApplicable("the router was asked")
 		case len(w.Facts.Open) > 0:
 			return fail("let a gateway through to the API alone, or set the engine's own key", "%s answered without a key", strings.Join(w.Facts.Open, ", "))
 		case !w.Facts.OpenChecked:
@@ -54,7 +56,7 @@ var routerSeenThrough = Rule{
 			switch w := &d.Workers[i]; {
 			case w.Facts.Router.Is(true):
 				routers = append(routers, fmt.Sprintf("%s (%s)", w.Name, w.Facts.Router.Source))
-			case w.Facts.Engine != "" && !strings.HasSuffix(w.Name, ")"):
+			case w.Facts.Engine != "" && w.Via == "":
 				direct++
 			}
 		}

@@ -34,7 +34,7 @@ func checkPool(w *Worker, _ *Deployment) outcome {
 	}
 	if reserve, applies := decodeReserve(f); applies {
 		switch {
-		case reserve.Value == 0:
+		case reserve.Source == "":
 			return unknown("say --num-reserved-decode-tokens in the manifest, or ask the worker itself", "%s; %s", both, said("the reserve of decode", reserve))
 		case f.Pool.Value < f.Context.Value+reserve.Value:
 			return fail(fix, "%s is smaller than %s and %s together", said("the pool", f.Pool), said("the context window", f.Context), said("the reserve of decode", reserve))
@@ -122,7 +122,7 @@ func disaggregated(d *Deployment) (outcome, bool) {
 		if w.Facts.Engine != "sglang" && w.Facts.Engine != "" && w.Facts.Engine != "dynamo" {
 			continue
 		}
-		if w.Facts.Router.Is(true) && len(w.Facts.Behind) > 0 {
+		if w.spokenFor() {
 			continue // its workers speak
 		}
 		may++

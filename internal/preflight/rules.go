@@ -13,6 +13,8 @@ type Rule struct {
 	Why      string // one sentence
 	Links    []string
 	AISVS    []string
+	// Routers says that it is about routers too, whose workers speak otherwise.
+	Routers bool
 	// One of the two: each is about one worker, all about the deployment.
 	each func(*Worker, *Deployment) outcome
 	all  func(*Deployment) outcome
@@ -55,6 +57,9 @@ func (r *Rule) apply(d *Deployment) []Result {
 	}
 	var out []Result
 	for i := range d.Workers {
+		if d.Workers[i].spokenFor() && !r.Routers {
+			continue
+		}
 		out = append(out, r.result(d.Workers[i].Name, r.each(&d.Workers[i], d)))
 	}
 	return out
