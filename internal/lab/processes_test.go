@@ -315,7 +315,7 @@ func TestNodesOfAnotherMakeAreRefused(t *testing.T) {
 		"pages":     "pages is 1280 here and 1281 at decode",
 		"context":   "context is 16384 here and 16385 at decode",
 		"one-sided": "one-sided writing is 0 here and 1 at decode",
-		"version":   "version is 2 here and 9 at the other end",
+		"version":   "version is 3 here and 9 at the other end",
 		"secret":    "does not know this engine's secret",
 	} {
 		e, err := StartProcesses(Small(), os.Args[0], "lab-other", how)
