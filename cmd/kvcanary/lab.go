@@ -17,6 +17,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
+	"github.com/kvcanary/kvcanary/internal/lab/gateway"
 )
 
 // labGrace is how long requests may take to end once the lab shall stop.
@@ -38,6 +39,8 @@ type labCmd struct {
 	Defence  []string `sep:"none" placeholder:"NAME[:MODE]" help:"Switch a defence on; repeat for more. They are listed above."`
 	Truncate bool     `name:"allow-auto-truncate" help:"Cut a prompt that is too long, silently, instead of refusing it."`
 	Refusal  string   `name:"refusal-shape" default:"sse" placeholder:"S" help:"How a refusal reaches a streaming client: sse (within a 200, as SGLang does), status, or bare. Default: ${default}."`
+
+	AnswerCache string `placeholder:"K" help:"Keep answers in the gateway, for the tenant they were given to: exact for the same prompt, semantic for one much like it. Default: none."`
 
 	Transport string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
 	WriteLag  time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
@@ -80,11 +83,12 @@ func (c labCmd) Run(s *session) error {
 	if err != nil {
 		return unreachable(fmt.Errorf("cannot listen: %w: choose another --listen", err))
 	}
-	engine, err := c.engine(s)
+	nodes, err := c.engine(s)
 	if err != nil {
 		l.Close()
 		return unreachable(fmt.Errorf("the lab's engine does not start: %w", err))
 	}
+	engine := gateway.Over(nodes)
 	options.Backend = engine
 	server := api.Serve(l, api.NewHandler(options), log.New(s.stderr, "kvcanary lab: ", 0))
 	if !isLoopback(server.URL) && len(options.Keys) == 0 {
@@ -107,7 +111,7 @@ func (c labCmd) Run(s *session) error {
 
 // serveUntil serves until ctx ends, which is no error, or the engine or the
 // listener does. Nothing of either runs on when it returns.
-func serveUntil(ctx context.Context, server *api.Server, engine *lab.Engine) error {
+func serveUntil(ctx context.Context, server *api.Server, engine *gateway.Gateway) error {
 	died := make(chan struct{})
 	go func() {
 		engine.Wait() // Close says why
@@ -164,7 +168,7 @@ func (c labCmd) config() lab.Config {
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
 		PrefixCache: c.PrefixCache, Tier: c.Tier,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
-		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit,
+		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit, AnswerCache: c.AnswerCache,
 	}
 }
 

@@ -32,6 +32,7 @@ type Request struct {
 	MaxTokens   int // longest answer, tokens, at least 1
 	Temperature float64
 	Seed        uint64
+	Drawn       bool // the seed is the API's: the client has named none
 	Stop        []string
 }
 

@@ -44,6 +44,9 @@ type Config struct {
 	Replaced func(role string, why error)
 	// TimeLimit is how long a request may take; 0 is for ever.
 	TimeLimit time.Duration
+	// AnswerCache has the gateway keep answers: "exact" for the same prompt,
+	// "semantic" for one much like it, both for the same tenant only.
+	AnswerCache string
 	// Trace is a file that every step of every machine is appended to; empty traces nothing.
 	Trace string
 }
@@ -80,6 +83,9 @@ func (c Config) setup() (node.Setup, error) {
 		return node.Setup{}, err
 	}
 	h.Switches = on.Handoff
+	if len(c.Faults) > 0 { // as handoff has it for its own
+		h.Switches.Without |= handoff.Coverage | handoff.Generations | handoff.TagsByWriter
+	}
 	reuse, err := c.prefix(on)
 	if err != nil {
 		return node.Setup{}, err
@@ -120,6 +126,12 @@ func (c Config) prefix(on Settings) (prefix.Config, error) {
 
 // settings reads the names of faults and defences.
 func (c Config) settings() (on Settings, err error) {
+	switch on.Gateway.Cache = CacheKind(c.AnswerCache); on.Gateway.Cache {
+	case "", CacheExact, CacheSemantic:
+	default:
+		return on, fmt.Errorf("unknown answer cache %q: use exact or semantic", c.AnswerCache)
+	}
+	on.Gateway.Faulty = len(c.Faults) > 0
 	for _, spec := range c.Faults {
 		apply, err := ParseFault(spec)
 		if err != nil {

@@ -84,6 +84,15 @@ func (e *Engine) detach(role handoff.Role) {
 	}
 }
 
+// Gateway says how the gateway in front of this engine is built.
+func (e *Engine) Gateway() GatewaySettings {
+	on, err := e.cfg.settings()
+	if err != nil {
+		panic("kvcanary: internal error: an engine runs with a configuration that is not valid: " + err.Error())
+	}
+	return on.Gateway
+}
+
 // Submit implements [Backend].
 func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	c := newCall()

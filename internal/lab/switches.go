@@ -26,12 +26,14 @@ type Switch struct {
 type Settings struct {
 	Handoff handoff.Switches
 	Prefix  prefix.Switches
+	Gateway GatewaySettings
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
 // an ordering; none of them copies text.
 var Faults = []Switch{
 	staleReserve, lateWrite, staleSource, earlyPublish, doubleOwner, thinKey, sharedPrefix, idReuse,
+	streamDesync, answerCache,
 }
 
 // Defences are measures against them, one file each. Without a fault most of
@@ -39,6 +41,7 @@ var Faults = []Switch{
 var Defences = []Switch{
 	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
 	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
+	poisonConns, ownParsers, echoIDs, tenantKey,
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.

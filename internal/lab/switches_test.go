@@ -83,8 +83,8 @@ func TestSwitchesSwitch(t *testing.T) {
 	}
 	for spec, want := range map[string]handoff.Switches{
 		"coverage": {Defences: handoff.Coverage}, "quiesce": {Defences: handoff.QuiesceFirst},
-		"generations": {Defences: handoff.Generations}, "unique_ids": {Defences: handoff.UniqueIDs},
-		"tags": {Defences: handoff.TagsByWriter}, "tags:at_reserve": {Defences: handoff.TagsAtReserve},
+		"unique_ids": {Defences: handoff.UniqueIDs},
+		"tags":       {Defences: handoff.TagsByWriter}, "tags:at_reserve": {Defences: handoff.TagsAtReserve},
 		"checksum": {Defences: handoff.ChecksumReceiver}, "checksum:sender": {Defences: handoff.ChecksumSender},
 		"checksum_absent": {Defences: handoff.AbsentRefused}, "checksum_absent:skip": {Defences: handoff.AbsentSkipped},
 		"retire": {Defences: handoff.Retire}, "zero_on_alloc": {Defences: handoff.ZeroOnAlloc},
@@ -97,6 +97,15 @@ func TestSwitchesSwitch(t *testing.T) {
 		if apply(&got); got != (Settings{Handoff: want}) {
 			t.Errorf("%s: got %+v", spec, got)
 		}
+	}
+	var got Settings
+	apply, err := ParseDefence("generations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{Handoff: handoff.Switches{Defences: handoff.Generations}, Gateway: GatewaySettings{Defences: BufferGenerations}}
+	if apply(&got); got != want {
+		t.Errorf("generations: got %+v", got)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
+	"github.com/kvcanary/kvcanary/internal/lab/gateway"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -47,10 +48,11 @@ const (
 func trial(ctx context.Context, cfg lab.Config, p Probe, seed uint64) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	engine, err := lab.StartPipe(cfg)
+	nodes, err := lab.StartPipe(cfg)
 	if err != nil {
 		return outcome{}, err
 	}
+	engine := gateway.Over(nodes)
 	defer engine.Close()
 	server, err := serve(engine)
 	if err != nil {
@@ -114,10 +116,10 @@ func campaignOf(cfg lab.Config, p Probe, seed uint64) campaign.Config {
 // keys are the tenants of every trial by their keys.
 func keys() map[string]string { return map[string]string{"key of a": "a", "key of b": "b"} }
 
-func serve(engine *lab.Engine) (*api.Server, error) { return listen(handler(engine)) }
+func serve(engine lab.Backend) (*api.Server, error) { return listen(handler(engine)) }
 
 // handler is the API of an engine.
-func handler(engine *lab.Engine) http.Handler {
+func handler(engine lab.Backend) http.Handler {
 	var id atomic.Int64
 	return api.NewHandler(api.Options{
 		Backend: engine, Model: lab.ModelName, Keys: keys(), Now: time.Now,

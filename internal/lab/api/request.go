@@ -147,7 +147,7 @@ func (b *body) sampling(r *lab.Request, context int, o *Options) {
 	if b.Seed != nil {
 		r.Seed = uint64(*b.Seed)
 	} else {
-		r.Seed = o.NewSeed()
+		r.Seed, r.Drawn = o.NewSeed(), true
 	}
 	r.Stop = b.Stop
 }
