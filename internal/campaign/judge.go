@@ -39,7 +39,7 @@ func (r *runner) judge(ctx context.Context, name string, from int, missing strin
 	r.result.Findings = append(r.result.Findings, findings...)
 	r.result.Controls.NeverSentHits += hits
 	for _, t := range heard.Tests {
-		r.tests = append(r.tests, test{t, len(r.result.Protocols)})
+		r.tests = append(r.tests, test{t, len(r.result.Protocols), heard.Unsure})
 	}
 	if missing == "" {
 		missing = r.unkept() // also what the oracles could not read back

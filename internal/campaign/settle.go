@@ -14,7 +14,8 @@ const falseAlarms = 0.001
 // test is a statistical test of one protocol.
 type test struct {
 	oracle.Test
-	protocol int // index into the result's protocols
+	protocol int    // index into the result's protocols
+	unsure   string // why the protocol is inconclusive as long as the test finds nothing
 }
 
 // settle makes findings of the tests whose p-values are small enough after
@@ -35,6 +36,9 @@ func (r *runner) settle() {
 		r.result.Findings = append(r.result.Findings, f)
 		out := &r.result.Protocols[r.tests[i].protocol]
 		out.Verdict, out.Bound = out.Verdict.worse(Violation), nil
+		if out.Reason == r.tests[i].unsure {
+			out.Reason = ""
+		}
 	}
 	r.tests = nil
 }

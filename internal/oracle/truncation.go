@@ -31,6 +31,9 @@ func judgeTruncation(_ context.Context, c Case) Judgement {
 			Explain:  why,
 		})
 	}
+	if len(j.Findings) == 0 {
+		j.lost(c)
+	}
 	return j
 }
 

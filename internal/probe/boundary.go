@@ -55,6 +55,8 @@ type boundary struct {
 	small       []wire.Exchange // served prompts so far, for what usage and echo can be expected
 	under       Send            // the prompt under way
 	refinement                  // once it has begun
+	depth       depth           // whether all of the longest prompt is read
+	question    question        // of the prompt under way
 	refusal     *wire.Refusal   // the latest for length
 	gross       bool            // a prompt was answered that lost a tenth or more, or its echo
 	proofTried  bool
@@ -99,6 +101,11 @@ func (b *boundary) Next(done []wire.Exchange) []Send {
 		n = b.proof()
 	}
 	if n == 0 {
+		if s, ok := b.deep(); ok {
+			return []Send{s}
+		}
+	}
+	if n == 0 {
 		// One refusal is asked for as a stream: engines that refuse cleanly
 		// otherwise have let a stream start.
 		if b.refusal == nil || b.streamTried {
@@ -128,9 +135,12 @@ func (b *boundary) send(n int, stream bool) Send {
 	if n != b.wanted {
 		b.failed, b.lost, b.silent = 0, 0, 0
 	}
+	if n != b.wanted || b.lost == 0 { // what was lost is asked for once more
+		b.question = b.ask(n)
+	}
 	b.wanted = n
 	b.search.tried[n] = true
-	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, questionNo(b.sent))
+	s := send(wire.Size, fmt.Sprintf("size %d", n), b.sent%b.env.Tenants, n, boundaryAnswer, b.question)
 	if b.refining {
 		s = b.base.longer(n - b.base.used)
 	}
@@ -150,6 +160,16 @@ func (b *boundary) send(n int, stream bool) Send {
 	return s
 }
 
+// ask is the question of the next prompt. A long one is asked for its start or
+// its middle: its end is what a target keeps that drops the rest.
+func (b *boundary) ask(n int) question {
+	q := questionNo(b.sent)
+	if n > calibration[len(calibration)-1] && q.place == 2 {
+		q.place = b.sent / 3 % 2
+	}
+	return q
+}
+
 // known is the smallest limit known beforehand, tokens.
 func (b *boundary) known() int {
 	if b.env.Pool > 0 && (b.env.Context == 0 || b.env.Pool < b.env.Context) {
@@ -162,6 +182,10 @@ func (b *boundary) known() int {
 func (b *boundary) observe(e *wire.Exchange) {
 	if b.checking {
 		b.learn(e)
+		return
+	}
+	if b.depth.under {
+		b.depth.observe(e)
 		return
 	}
 	n := e.SentTokens
@@ -236,6 +260,7 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 		return short
 	}
 	if b.echoes() && e.EchoLost() {
+		b.missed(e)
 		b.lost++
 		if b.lost >= tries {
 			return short

@@ -15,7 +15,7 @@ import (
 type target struct {
 	limit   int    // longest prompt that is read whole, tokens
 	over    string // refuse, refuse_plain, refuse_other, refuse_sent, refuse_output, server_error, truncate, drop, drop_refuse, placeholder, silent, foreign, broken
-	usage   string // right, none, factor, short, over, constant, circles
+	usage   string // right, lying, none, factor, short, over, constant, circles
 	mute    bool   // never echoes a nonce, as a weak model does
 	counts  bool   // its tokenizer can be asked
 	deaf    bool   // answers before anybody can go away
@@ -230,6 +230,8 @@ func (t *target) serve(e *wire.Exchange, read int, whole bool) *wire.Answer {
 	switch t.usage {
 	case "right":
 		a.Usage = &wire.Usage{Prompt: read}
+	case "lying": // what was sent, whatever was read
+		a.Usage = &wire.Usage{Prompt: e.SentTokens}
 	case "factor":
 		a.Usage = &wire.Usage{Prompt: max(1, read*8/10)}
 	case "short":
