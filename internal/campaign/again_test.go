@@ -137,7 +137,7 @@ func (s small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, `{"error":{"message":"the kv cache does not have sufficient capacity to store this request","type":"InternalServerError","code":500}}`)
 	default:
-		reply(w, c.Stream, text[max(0, len(text)-200):], n, true) // its own prompt, quoted
+		reply(w, c.Stream, obeying(text), n, true) // its own prompt, quoted
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -98,7 +99,7 @@ func (s *server) stale() string {
 
 func continued(text string) string {
 	key := text[max(0, len(text)-10):]
-	if i := strings.LastIndex(text[:len(text)-len(key)], key); i >= 0 {
+	if i := strings.Index(text[:len(text)-len(key)], key); i >= 0 {
 		line, _, _ := strings.Cut(text[i+len(key):], "\n")
 		return strings.TrimSpace(line)
 	}
@@ -275,4 +276,12 @@ func TestInterruptedOverTheWire(t *testing.T) {
 	if err != nil || res.Verdict != Inconclusive || res.Reason != "interrupted" {
 		t.Errorf("%+v, %v", res, err)
 	}
+}
+
+var value = regexp.MustCompile(`\b[a-z0-9]{5}-[a-z0-9]{5}\b`)
+
+// obeying is an answer to a prompt that holds whatever it may have asked for:
+// its end, and all of its values.
+func obeying(prompt string) string {
+	return prompt[max(0, len(prompt)-200):] + "\n" + strings.Join(value.FindAllString(prompt, -1), " ")
 }
