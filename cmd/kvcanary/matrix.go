@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -9,12 +10,13 @@ import (
 )
 
 type matrixCmd struct {
-	Trials    int    `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
-	Faults    string `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
-	Protocols string `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
-	Defences  string `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
-	Seed      uint64 `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
-	Format    string `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
+	Trials      int    `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
+	Faults      string `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
+	Protocols   string `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
+	Defences    string `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
+	Likelihoods string `placeholder:"FILE" help:"Write there the table that diagnoses rest on, made of these trials."`
+	Seed        uint64 `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
+	Format      string `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
 }
 
 func (c matrixCmd) Run(s *session) error {
@@ -45,6 +47,11 @@ func (c matrixCmd) Run(s *session) error {
 }
 
 func (c matrixCmd) show(s *session, table *matrix.Table) error {
+	if c.Likelihoods != "" {
+		if err := os.WriteFile(c.Likelihoods, table.Likelihoods().JSON(), 0o644); err != nil {
+			return err
+		}
+	}
 	if c.Format == "markdown" {
 		return table.Markdown(s.stdout)
 	}

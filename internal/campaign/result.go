@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 )
 
@@ -53,15 +54,18 @@ type Result struct {
 	Target    Target           `json:"target"`
 	Protocols []ProtocolResult `json:"protocols"`
 	Findings  []oracle.Finding `json:"findings"`
-	Spent     Spent            `json:"spent"`
-	Limits    Limits           `json:"limits"`
-	Controls  Controls         `json:"controls"`
-	Seed      uint64           `json:"seed"`
-	Run       int              `json:"run"` // run part of the canary ids
-	KeyID     string           `json:"key_id"`
-	Started   time.Time        `json:"started"`
-	Ended     time.Time        `json:"ended"`
-	Version   string           `json:"version"`
+	// Diagnosis is which class of fault the findings look like, the likeliest
+	// first. It is a hint where to look and changes no verdict.
+	Diagnosis []diagnose.Diagnosis `json:"diagnosis,omitempty"`
+	Spent     Spent                `json:"spent"`
+	Limits    Limits               `json:"limits"`
+	Controls  Controls             `json:"controls"`
+	Seed      uint64               `json:"seed"`
+	Run       int                  `json:"run"` // run part of the canary ids
+	KeyID     string               `json:"key_id"`
+	Started   time.Time            `json:"started"`
+	Ended     time.Time            `json:"ended"`
+	Version   string               `json:"version"`
 	// Resumable says that the run was stopped before its end, by a signal, its
 	// time limit or a disk that took no more: it can go on in its directory.
 	Resumable bool `json:"resumable,omitempty"`

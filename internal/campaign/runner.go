@@ -271,6 +271,7 @@ func (r *runner) finish(ctx context.Context) {
 		res.Reason = controlsReason(n)
 	}
 	res.Limits = r.limits()
+	res.Diagnosis = r.diagnosis()
 	_, res.Spent.Requests = r.budget.used()
 	res.Resumable = r.cut && r.dir != nil
 	res.Ended = r.cfg.Now()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -99,7 +100,7 @@ func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
 func TestTheSchemaNamesEveryField(t *testing.T) {
 	from, run, p := 0, 0, 0.5
 	full := Result{
-		Reason: "x", Target: Target{Engine: "x"},
+		Reason: "x", Target: Target{Engine: "x"}, Diagnosis: []diagnose.Diagnosis{{Mode: "x"}},
 		Protocols: []ProtocolResult{{Bound: &Bound{}, Reason: "x"}},
 		Findings: []oracle.Finding{{
 			FromExchange: &from, FromTenant: "x", Channel: wire.Content, PValue: &p,

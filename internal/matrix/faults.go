@@ -11,6 +11,10 @@ import (
 // NoFault is the name of the row of an engine that is correct.
 const NoFault = "none"
 
+// AutoTruncate is the row of an engine that cuts prompts which are too long and
+// says nothing: no fault of the lab, but a setting that engines have.
+const AutoTruncate = "auto_truncate"
+
 // lag is how long a one-sided write takes at most, as over a network that is
 // busy: a client has the time to leave while it is under way.
 const lag = 100 * time.Millisecond
@@ -18,8 +22,8 @@ const lag = 100 * time.Millisecond
 // timeLimit ends a request that a fault has made hang.
 const timeLimit = 20 * time.Second
 
-// Faults lists every fault of the lab in every mode, and the engine without one.
-func Faults() []string { return append([]string{NoFault}, specs(lab.Faults)...) }
+// Faults lists the engine without a fault, and every fault of the lab in every mode.
+func Faults() []string { return append([]string{NoFault, AutoTruncate}, specs(lab.Faults)...) }
 
 // Defences lists every defence of the lab in every mode.
 func Defences() []string { return specs(lab.Defences) }
@@ -63,7 +67,11 @@ func (o Options) config(c *cell) lab.Config {
 	cfg := o.Lab
 	cfg.Workers = 1
 	cfg.TimeLimit = timeLimit
-	if c.fault != NoFault {
+	switch c.fault {
+	case NoFault:
+	case AutoTruncate:
+		cfg.AutoTruncate = true
+	default:
 		cfg.Faults = []string{c.fault}
 	}
 	if c.defence != "" && c.defence != NoDefence {

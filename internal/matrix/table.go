@@ -3,7 +3,9 @@ package matrix
 import (
 	"slices"
 
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/stats"
 )
 
@@ -37,6 +39,8 @@ type Cell struct {
 	Crossed int `json:"crossed"`
 	// Kinds counts the trials that have a finding of each kind.
 	Kinds map[oracle.Kind]int `json:"kinds,omitempty"`
+	// Signs counts the trials by what a diagnosis goes by.
+	Signs map[string]int `json:"signs,omitempty"`
 	// Failed counts the trials in which a request, of the prober or of another
 	// customer, ended with an error of the engine's.
 	Failed int `json:"failed,omitempty"`
@@ -78,6 +82,7 @@ func (c *cell) summary() (out Cell, ok bool) {
 	if len(made) == 0 {
 		return out, false
 	}
+	out.Signs = map[string]int{}
 	var requests, tokens []int
 	spent, found, leaks := 0, 0, 0
 	for _, t := range made {
@@ -88,6 +93,7 @@ func (c *cell) summary() (out Cell, ok bool) {
 		out.Crossed += count(t.crossed())
 		out.Unsure += count(t.unsure)
 		out.Failed += count(t.failed > 0)
+		out.Signs[t.signs.String()]++
 		for _, k := range t.kinds {
 			if out.Kinds == nil {
 				out.Kinds = map[oracle.Kind]int{}
@@ -128,4 +134,17 @@ func rate(k, n int) Rate {
 func median(v []int) int {
 	slices.Sort(v)
 	return v[len(v)/2]
+}
+
+// Likelihoods is the table that diagnoses rest on: the cells of kvcanary's own
+// protocols on engines with a fault and no defence.
+func (t *Table) Likelihoods() *diagnose.Table {
+	out := &diagnose.Table{Schema: diagnose.Schema}
+	for _, c := range t.Cells {
+		if c.Fault == NoFault || c.Defence != "" || !slices.ContainsFunc(probe.All(), func(p probe.Protocol) bool { return p.Name == c.Probe }) {
+			continue
+		}
+		out.Entries = append(out.Entries, diagnose.Entry{Fault: c.Fault, Protocol: c.Probe, Trials: c.Trials, Seen: c.Signs})
+	}
+	return out
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
 	"github.com/kvcanary/kvcanary/internal/lab/gateway"
@@ -26,6 +27,7 @@ import (
 // outcome is what one trial came to.
 type outcome struct {
 	kinds    []oracle.Kind // of its findings, each once, in order
+	signs    diagnose.Signs
 	unsure   bool
 	failed   int // requests that ended with an error of the engine's
 	requests int // up to the first finding, else all
@@ -137,9 +139,11 @@ func listen(h http.Handler) (*api.Server, error) {
 
 func judge(r *campaign.Result, made []wire.Exchange) outcome {
 	o := outcome{unsure: r.Verdict == campaign.Inconclusive}
+	slices.SortFunc(made, func(a, b wire.Exchange) int { return a.Seq - b.Seq })
+	o.signs = diagnose.SignsOf(r.Findings, made)
 	last := 0
-	for i := range made {
-		last = max(last, made[i].Seq)
+	if len(made) > 0 {
+		last = made[len(made)-1].Seq
 	}
 	for _, f := range r.Findings {
 		if !slices.Contains(o.kinds, f.Kind) {

@@ -27,6 +27,7 @@ func Text(w io.Writer, r *campaign.Result) error {
 	}
 	fmt.Fprintf(&b, "target:  %s, model %s\n", printable(r.Target.BaseURL), printable(r.Target.Model))
 	findings(&b, r)
+	diagnosis(&b, r.Diagnosis)
 	b.WriteString("\n")
 	for _, p := range r.Protocols {
 		protocol(&b, p)

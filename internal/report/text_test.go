@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 )
 
@@ -133,5 +134,28 @@ func TestPlanSumsUp(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it lacks %q:\n%s", want, &b)
 		}
+	}
+}
+
+// What the findings look like stands behind them, with what to check.
+func TestTextSaysWhatItLooksLike(t *testing.T) {
+	r := leakResult()
+	r.Diagnosis = []diagnose.Diagnosis{
+		{Fault: "stale_reserve", Mode: "prefill_usage", Probability: 0.93, Means: "pages are read anyway", Check: []string{"Compare the smallest KV pool of all roles with the context."}},
+		{Fault: diagnose.Other, Probability: 0.07, Means: "something else"},
+	}
+	var b bytes.Buffer
+	if err := Text(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a hint, no finding", "stale_reserve:prefill_usage, 93 %: pages are read anyway", "- Compare the smallest", "other, 7 %"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, &b)
+		}
+	}
+	b.Reset()
+	r.Diagnosis = nil
+	if err := Text(&b, r); err != nil || strings.Contains(b.String(), "looks like") {
+		t.Errorf("a diagnosis of nothing: %v\n%s", err, &b)
 	}
 }

@@ -1,0 +1,165 @@
+// Package diagnose says which class of fault a run's findings look like.
+//
+// It compares what was seen with what the lab has shown of each class: a table
+// of how often each protocol came to each set of signs, measured by `kvcanary
+// matrix` and embedded here. The likely class is a hint where to look and no
+// finding: it never changes a verdict.
+package diagnose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Other is the class of what the lab has no fault for.
+const Other = "other"
+
+// Diagnosis is one class of fault and how likely it is. JSON names are a contract.
+type Diagnosis struct {
+	Fault string `json:"fault"` // name of the lab's fault, or [Other]
+	// Mode is the mode of it that fits best; empty if it has none.
+	Mode string `json:"mode,omitempty"`
+	// Probability is that of the class if each class of the table, and Other, was
+	// as likely before.
+	Probability float64  `json:"probability"`
+	Means       string   `json:"means"` // what goes wrong inside such an engine
+	Check       []string `json:"check"` // what to look at on the engine, a line each
+}
+
+const (
+	most   = 3    // classes named
+	enough = 0.05 // probability that is worth naming
+	// weight is how many trials the guess counts for that signs come
+	// independently of each other, beside the trials that were made.
+	weight = 2
+)
+
+// Seen is what each protocol came to that has either found something or reached
+// its coverage: protocols that were cut short are left out, for their silence
+// says nothing.
+type Seen map[string]Signs
+
+// Of names the likely classes, the likeliest first; nil if nothing was found or
+// no class of the table can be told from others by these protocols.
+func (t *Table) Of(seen Seen) []Diagnosis {
+	posterior := t.posterior(seen)
+	var out []Diagnosis
+	for _, c := range posterior {
+		if c.p < enough || len(out) == most {
+			break
+		}
+		d := Diagnosis{Fault: c.class, Mode: c.mode, Probability: c.p}
+		d.Means, d.Check = advice(c.class)
+		out = append(out, d)
+	}
+	return out
+}
+
+// candidate is a class with its best mode and its probability.
+type candidate struct {
+	class, mode string
+	p           float64
+}
+
+// posterior is Bayes' rule with every class equally likely beforehand, and
+// every mode within its class; the likeliest comes first.
+func (t *Table) posterior(seen Seen) []candidate {
+	protocols := t.comparable(seen)
+	found := slices.ContainsFunc(protocols, func(p string) bool { return seen[p].found() })
+	if !found {
+		return nil
+	}
+	classes := map[string]*candidate{}
+	modes, bestOf := map[string]float64{}, map[string]float64{}
+	for _, fault := range t.faults() {
+		class, mode, _ := strings.Cut(fault, ":")
+		likelihood := 1.0
+		for _, p := range protocols {
+			likelihood *= t.likelihood(fault, p, seen[p])
+		}
+		if classes[class] == nil {
+			classes[class] = &candidate{class: class}
+		}
+		modes[class]++
+		classes[class].p += likelihood
+		if likelihood > bestOf[class] {
+			bestOf[class], classes[class].mode = likelihood, mode
+		}
+	}
+	other := 1.0
+	for _, p := range protocols {
+		other *= t.anything(p)
+	}
+	out := []candidate{{class: Other, p: other}}
+	for class, c := range classes {
+		c.p /= modes[class]
+		out = append(out, *c)
+	}
+	sum := 0.0
+	for _, c := range out {
+		sum += c.p
+	}
+	for i := range out {
+		out[i].p /= sum
+	}
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.p, a.p), cmp.Compare(a.class, b.class)) })
+	return out
+}
+
+// comparable are the protocols that every class of the table was tried with, in order.
+func (t *Table) comparable(seen Seen) []string {
+	var out []string
+	for p := range seen {
+		if !slices.ContainsFunc(t.faults(), func(f string) bool { return t.entry(f, p) == nil }) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// likelihood is the chance that a protocol comes to these signs under a fault:
+// how often it did in the lab, with as much weight as weight trials would have
+// given to the product of how often each sign was there.
+func (t *Table) likelihood(fault, protocol string, signs Signs) float64 {
+	e := t.entry(fault, protocol)
+	n := float64(e.Trials)
+	return (float64(e.Seen[signs.String()]) + weight*e.independent(signs)) / (n + weight)
+}
+
+// independent is the chance of the signs if each came by itself, at the rate
+// that it has in the lab, half a trial added either way.
+func (e *Entry) independent(signs Signs) float64 {
+	p := 1.0
+	for i := range signs {
+		s := Signs(1) << i
+		with := 0
+		for set, n := range e.Seen {
+			if parse(set).has(s) {
+				with += n
+			}
+		}
+		rate := (float64(with) + 0.5) / (float64(e.Trials) + 1)
+		if !signs.has(s) {
+			rate = 1 - rate
+		}
+		p *= rate
+	}
+	return p
+}
+
+// anything is the chance of a set of signs under a fault that nothing is known
+// of: each set that the protocol has ever shown is as likely, and so is one more.
+func (t *Table) anything(protocol string) float64 {
+	sets := map[string]bool{}
+	for i := range t.Entries {
+		if t.Entries[i].Protocol == protocol {
+			for set := range t.Entries[i].Seen {
+				sets[set] = true
+			}
+		}
+	}
+	return 1 / math.Max(2, float64(len(sets)+1))
+}
