@@ -33,7 +33,7 @@ const (
 	enough = 0.05 // probability that is worth naming
 	// weight is how many trials the guess counts for that signs come
 	// independently of each other, beside the trials that were made.
-	weight = 2
+	weight = 10
 )
 
 // Seen is what each protocol came to that has either found something or reached
@@ -90,7 +90,7 @@ func (t *Table) posterior(seen Seen) []candidate {
 	}
 	other := 1.0
 	for _, p := range protocols {
-		other *= t.anything(p)
+		other *= t.anything(p, seen[p])
 	}
 	out := []candidate{{class: Other, p: other}}
 	for class, c := range classes {
@@ -130,19 +130,38 @@ func (t *Table) likelihood(fault, protocol string, signs Signs) float64 {
 }
 
 // independent is the chance of the signs if each came by itself, at the rate
-// that it has in the lab, half a trial added either way.
+// that it has in the lab. An endpoint is not the lab: a sign may be there, or
+// not, for other reasons than the fault.
 func (e *Entry) independent(signs Signs) float64 {
 	p := 1.0
-	for i := range signs {
-		s := Signs(1) << i
-		with := 0
-		for set, n := range e.Seen {
-			if parse(set).has(s) {
-				with += n
-			}
+	for i := range all {
+		rate := e.rate(1 << i)
+		if signs&(1<<i) == 0 {
+			rate = 1 - rate
 		}
-		rate := (float64(with) + 0.5) / (float64(e.Trials) + 1)
-		if !signs.has(s) {
+		p *= all[i].slack + (1-2*all[i].slack)*rate
+	}
+	return p
+}
+
+// anything is the chance of a set of signs under a fault that nothing is known
+// of. It is found or not, shows any kind of finding as easily as another, and
+// what else there is as often as all faults together.
+func (t *Table) anything(protocol string, signs Signs) float64 {
+	const (
+		found   = 0.5
+		eachWay = 0.25
+	)
+	if !signs.found() {
+		return 1 - found
+	}
+	p := found / (1 - math.Pow(1-eachWay, float64(len(kinds))))
+	for i := range all {
+		rate := eachWay
+		if i >= len(kinds) {
+			rate = t.overall(protocol, 1<<i)
+		}
+		if signs&(1<<i) == 0 {
 			rate = 1 - rate
 		}
 		p *= rate
@@ -150,16 +169,23 @@ func (e *Entry) independent(signs Signs) float64 {
 	return p
 }
 
-// anything is the chance of a set of signs under a fault that nothing is known
-// of: each set that the protocol has ever shown is as likely, and so is one more.
-func (t *Table) anything(protocol string) float64 {
-	sets := map[string]bool{}
+// overall is the share of trials with a sign among those under all faults that
+// found anything, a trial added either way.
+func (t *Table) overall(protocol string, sign Signs) float64 {
+	with, found := 1.0, 2.0
 	for i := range t.Entries {
-		if t.Entries[i].Protocol == protocol {
-			for set := range t.Entries[i].Seen {
-				sets[set] = true
+		e := &t.Entries[i]
+		if e.Protocol != protocol {
+			continue
+		}
+		for set, n := range e.Seen {
+			if s := parse(set); s.found() {
+				found += float64(n)
+				if s&sign != 0 {
+					with += float64(n)
+				}
 			}
 		}
 	}
-	return 1 / math.Max(2, float64(len(sets)+1))
+	return with / found
 }

@@ -16,32 +16,31 @@ type Signs uint32
 type sign struct {
 	name  string
 	shows func(f *oracle.Finding, e, from *wire.Exchange) bool // from is nil if it is not known
+	// slack is how likely the sign is there, or not, whatever the fault does.
+	slack float64
 }
 
-// signs are the kinds of finding, and where in a protocol they were made.
-var signs = append(ofKinds(),
-	sign{"over", func(_ *oracle.Finding, e, _ *wire.Exchange) bool {
+// slackOfKinds is small: a kind of finding is hardly made by anything else.
+const slackOfKinds, slackOfPlaces = 0.02, 0.1
+
+// all signs, in the order of their bits: the kinds of finding, and where in a
+// protocol they were made. None depends on how many tenants a run has.
+var all = append(ofKinds(),
+	place("over", func(_ *oracle.Finding, e, _ *wire.Exchange) bool {
 		return e.Purpose == wire.Over || e.Limit > 0 && e.SentTokens >= e.Limit
-	}},
-	sign{"within", func(_ *oracle.Finding, e, _ *wire.Exchange) bool {
-		return e.Purpose != wire.Over && (e.Limit == 0 || e.SentTokens < e.Limit)
-	}},
+	}),
 	// Its owner was being served at the same time, had been served before, or had left.
-	sign{"live", func(_ *oracle.Finding, e, from *wire.Exchange) bool { return from != nil && e.Overlaps(from) }},
-	sign{"past", func(_ *oracle.Finding, e, from *wire.Exchange) bool { return from != nil && !e.Overlaps(from) }},
-	sign{"left", func(_ *oracle.Finding, _, from *wire.Exchange) bool { return from != nil && from.Left }},
-	sign{"other tenant", func(f *oracle.Finding, _, _ *wire.Exchange) bool {
-		return f.FromTenant != "" && f.FromTenant != f.Tenant
-	}},
-	sign{"same tenant", func(f *oracle.Finding, _, _ *wire.Exchange) bool { return f.FromTenant == f.Tenant }},
+	place("live", func(_ *oracle.Finding, e, from *wire.Exchange) bool { return from != nil && e.Overlaps(from) }),
+	place("past", func(_ *oracle.Finding, e, from *wire.Exchange) bool { return from != nil && !e.Overlaps(from) }),
+	place("left", func(_ *oracle.Finding, _, from *wire.Exchange) bool { return from != nil && from.Left }),
 	arm(wire.ArmLoad), arm(wire.ArmHit), arm(wire.ArmOwn), arm(wire.ArmAgain),
 	// It is another exchange's answer, byte for byte, or the beginning of it.
-	sign{"whole answer", func(_ *oracle.Finding, e, from *wire.Exchange) bool {
+	place("whole answer", func(_ *oracle.Finding, e, from *wire.Exchange) bool {
 		mine, theirs := text(e), text(from)
 		return len(mine) >= shortest && strings.HasPrefix(theirs, mine)
-	}},
+	}),
 	// Its own value is there as well: only a part of the answer is another's.
-	sign{"own nonce", func(_ *oracle.Finding, e, _ *wire.Exchange) bool { return e.Asked >= 0 && e.Echoes(e.Asked) }},
+	place("own nonce", func(_ *oracle.Finding, e, _ *wire.Exchange) bool { return e.Asked >= 0 && e.Echoes(e.Asked) }),
 )
 
 // kinds of finding are signs by their own names; they come first.
@@ -55,14 +54,18 @@ const shortest = 12
 func ofKinds() []sign {
 	var out []sign
 	for _, k := range kinds {
-		out = append(out, sign{string(k), func(f *oracle.Finding, _, _ *wire.Exchange) bool { return f.Kind == k }})
+		out = append(out, sign{string(k), func(f *oracle.Finding, _, _ *wire.Exchange) bool { return f.Kind == k }, slackOfKinds})
 	}
 	return out
 }
 
+func place(name string, shows func(f *oracle.Finding, e, from *wire.Exchange) bool) sign {
+	return sign{name, shows, slackOfPlaces}
+}
+
 // arm is a finding on that side of a comparison.
 func arm(name string) sign {
-	return sign{"arm " + name, func(_ *oracle.Finding, e, _ *wire.Exchange) bool { return e.Arm == name }}
+	return place("arm "+name, func(_ *oracle.Finding, e, _ *wire.Exchange) bool { return e.Arm == name })
 }
 
 // text is what an answer says to its reader.
@@ -93,7 +96,7 @@ func SignsOf(findings []oracle.Finding, exchanges []wire.Exchange) Signs {
 		if f.FromExchange != nil {
 			from = find(exchanges, *f.FromExchange)
 		}
-		for n, s := range signs {
+		for n, s := range all {
 			if s.shows(f, e, from) {
 				out |= 1 << n
 			}
@@ -110,17 +113,15 @@ func find(exchanges []wire.Exchange, seq int) *wire.Exchange {
 	return &exchanges[i]
 }
 
-func (s Signs) has(other Signs) bool { return s&other == other }
-
 // found says that there was any finding.
 func (s Signs) found() bool { return s&(1<<len(kinds)-1) != 0 }
 
 // String lists the names with ", " between them, "" for none: the key of a set in the table.
 func (s Signs) String() string {
 	var names []string
-	for i := range signs {
+	for i := range all {
 		if s&(1<<i) != 0 {
-			names = append(names, signs[i].name)
+			names = append(names, all[i].name)
 		}
 	}
 	return strings.Join(names, ", ")
@@ -129,7 +130,7 @@ func (s Signs) String() string {
 // parse reads what String has written; a name that is unknown is left out.
 func parse(list string) (out Signs) {
 	for name := range strings.SplitSeq(list, ", ") {
-		if i := slices.IndexFunc(signs, func(s sign) bool { return s.name == name }); i >= 0 {
+		if i := slices.IndexFunc(all, func(s sign) bool { return s.name == name }); i >= 0 {
 			out |= 1 << i
 		}
 	}

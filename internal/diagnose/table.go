@@ -100,18 +100,23 @@ func (t *Table) faults() []string {
 func (t *Table) Best(fault string) string {
 	best, rate := "", 0.0
 	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Fault == fault && e.rate() > rate {
-			best, rate = e.Protocol, e.rate()
+		if e := &t.Entries[i]; e.Fault == fault && e.found() > rate {
+			best, rate = e.Protocol, e.found()
 		}
 	}
 	return best
 }
 
-// rate is the share of trials that found anything.
-func (e *Entry) rate() float64 {
+// found is the share of trials that found anything.
+func (e *Entry) found() float64 { return e.share(Signs.found) }
+
+// rate is the share of trials with a sign.
+func (e *Entry) rate(sign Signs) float64 { return e.share(func(s Signs) bool { return s&sign != 0 }) }
+
+func (e *Entry) share(of func(Signs) bool) float64 {
 	n := 0
 	for set, k := range e.Seen {
-		if parse(set).found() {
+		if of(parse(set)) {
 			n += k
 		}
 	}
