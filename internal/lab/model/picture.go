@@ -30,8 +30,10 @@ type Picture struct {
 	Sees []byte
 }
 
-// caption begins what the model reads in a picture, on a line of its own.
-const caption = "\nThe picture shows: "
+// captions are what a model that describes pictures says of what it reads in
+// one, each on a line of its own. A question that ends like one of them is
+// answered with it.
+var captions = []string{"\nThe picture shows: ", "\nThe word in the picture: ", "\nThe picture says: "}
 
 // Look is the vision encoder: it reads the text that a PNG file carries in its
 // first tEXt chunk, as a larger model reads what is drawn, or else names what it
@@ -67,12 +69,24 @@ func Look(file []byte) (Picture, error) {
 		}
 		says = describe(h.Sum(nil))
 	}
-	seen := append(AppendText([]byte(caption), says), '\n')
-	if len(seen) > ImageTokens {
-		seen[ImageTokens-1] = '\n'
-	}
-	copy(p.Sees, seen)
+	copy(p.Sees, caption(says))
 	return p, nil
+}
+
+// caption is what the model reads where a picture says something: as many
+// captions as there is room for, the first cut if it has none.
+func caption(says []byte) []byte {
+	seen := append(AppendText([]byte(captions[0]), says), '\n')
+	if len(seen) > ImageTokens {
+		return append(seen[:ImageTokens-1], '\n')
+	}
+	for _, c := range captions[1:] {
+		more := append(AppendText([]byte(c), says), '\n')
+		if len(seen)+len(more) <= ImageTokens {
+			seen = append(seen, more...)
+		}
+	}
+	return seen
 }
 
 // textChunk is the text of a PNG's first tEXt chunk, nil if it has none. The file
