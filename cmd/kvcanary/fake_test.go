@@ -80,6 +80,13 @@ var fakes = map[string]http.HandlerFunc{
 		n := max(1, len(body)/4)
 		fmt.Fprintf(w, strings.Replace(answered, "noted", strings.Join(values, " "), 1), n, n+1)
 	},
+	"slow": func(w http.ResponseWriter, r *http.Request) {
+		if chat(w, r) {
+			time.Sleep(300 * time.Millisecond)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, answered, 50, 51)
+		}
+	},
 	"broken": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			w.WriteHeader(500)

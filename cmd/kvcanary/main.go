@@ -75,14 +75,26 @@ func usageErrorf(format string, args ...any) error {
 func unreachable(err error) error { return exitError{exitUnreachable, err} }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once, whatever it is doing.
-	context.AfterFunc(ctx, stop)
 	s := &session{
-		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		ctx: untilSignal(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		tty: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 	}
 	os.Exit(run(s, os.Args[1:]))
+}
+
+// untilSignal returns a context that the first signal ends, so that a command
+// can stop cleanly. A second one ends the process at once, whatever it is doing.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		<-signals
+		os.Exit(exitInconclusive)
+	}()
+	return ctx
 }
 
 // run parses args and runs the command they name.

@@ -49,16 +49,18 @@ type runCmd struct {
 	Seed           *uint64        `placeholder:"N" help:"Makes the same plan and the same prompts again; what an earlier run with the same key and seed has left at the target cannot be told from this run's. Default: chosen anew."`
 
 	KeyFile string `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with; made on first use. Default: kvcanary/key in the user's configuration directory."`
-	Out     string `placeholder:"DIR" help:"Directory for all of the run. Default: a new one under kvcanary-runs/."`
+	Out     string `placeholder:"DIR" help:"Directory for all of the run; that of an interrupted one goes on. Default: a new one under kvcanary-runs/."`
+	Resume  bool   `help:"Go on with the interrupted run that --out names; an error if there is none. Without this flag --out does so where it can."`
 	DryRun  bool   `name:"dry-run" help:"Print what would be sent and how many tokens it would cost; send nothing."`
 	Yes     bool   `help:"Send more than a million prompt tokens to a host that is not this machine without asking."`
 	Format  string `enum:"text,json" default:"text" help:"text or json."`
 
-	identities []identity // who to send as, from flags or file
+	identities []identity       // who to send as, from flags or file
+	plan       *campaign.Record // of the interrupted run that goes on; nil for a new one
 }
 
 func (c runCmd) Run(s *session) error {
-	if err := c.complete(); err != nil {
+	if err := c.complete(s); err != nil {
 		return err
 	}
 	if err := c.load(s); err != nil {
@@ -88,7 +90,7 @@ func (c runCmd) Run(s *session) error {
 		return err
 	}
 	if cfg.Client, err = c.client(cfg.OutDir, cfg.Target.Dialect); err != nil {
-		return exitError{exitUsage, err}
+		return fileError(err)
 	}
 	result, err := campaign.Run(s.ctx, cfg)
 	endProgress(s)
@@ -102,24 +104,31 @@ func (runCmd) Help() string {
 	for _, p := range probe.All() {
 		fmt.Fprintf(&b, "\n%s: %s\n", p.Name, p.Does)
 	}
-	b.WriteString("\nExit codes: 0 clean, 1 leak or violation, 2 wrong flags, 3 inconclusive or interrupted, 4 the target could not be used.\n")
+	b.WriteString("\nExit codes: 0 clean, 1 leak or violation, 2 wrong flags, 3 inconclusive or interrupted, 4 the target could not be used or a file not be written.\n")
 	return b.String()
 }
 
 // conclude shows what a run came to and returns its exit code.
 func (c runCmd) conclude(s *session, out string, result *campaign.Result, err error) error {
 	if result == nil {
-		if errors.Is(err, campaign.ErrConfig) {
-			return exitError{exitUsage, err}
-		}
-		return unreachable(err)
+		return fileError(err)
 	}
 	if err := show(s, c.Format, result, func() error { return report.Text(s.stdout, result) }); err != nil {
 		return unreachable(err)
 	}
-	fmt.Fprintf(s.stderr, "kvcanary: all of the run is in %s\n", out)
 	var target *campaign.TargetError
-	if errors.As(err, &target) {
+	if err != nil && !errors.As(err, &target) {
+		code := exitUnreachable
+		if result.Verdict.ExitCode() == exitFound { // what was found stands, kept or not
+			code = exitFound
+		}
+		return exitError{code, fmt.Errorf("%w; what was kept before is in %s, and --resume goes on from there", err, out)}
+	}
+	fmt.Fprintf(s.stderr, "kvcanary: all of the run is in %s\n", out)
+	if result.Resumable {
+		fmt.Fprintf(s.stderr, "kvcanary: it was stopped before its end: kvcanary run --resume --out %s goes on\n", out)
+	}
+	if target != nil {
 		return unreachable(target)
 	}
 	if code := result.Verdict.ExitCode(); code != exitClean {
@@ -160,12 +169,13 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 		Tenants:     tenants,
 		Protocols:   protocols,
 		Oracles:     oracle.All(),
-		Facts:       campaign.Facts{Context: c.Context, Pool: c.Pool},
+		Facts:       c.facts(),
 		Budget:      campaign.Budget{Tokens: orZero(c.BudgetTokens), Requests: orZero(c.BudgetRequests), Time: orZero(c.MaxTime)},
 		Concurrency: c.Concurrency,
 		Seed:        seed,
 		Key:         key,
 		OutDir:      out,
+		Resume:      c.plan != nil,
 		Version:     version(),
 		Progress:    progress(s),
 	}
@@ -177,9 +187,12 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 
 // client makes the run directory and a client that keeps long answers there.
 func (c runCmd) client(out, dialect string) (*wire.Client, error) {
-	spill, err := campaign.MakeDir(out)
-	if err != nil {
-		return nil, err
+	spill := campaign.Spill(out)
+	if c.plan == nil {
+		var err error
+		if spill, err = campaign.MakeDir(out); err != nil {
+			return nil, err
+		}
 	}
 	o := c.options(dialect)
 	o.SpillDir = spill
@@ -200,6 +213,10 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	var call *wire.CallError
 	if errors.As(err, &call) && call.Failure != nil && (call.Failure.Kind == wire.FailedConnect || call.Failure.Kind == wire.FailedTLS) {
 		return unreachable(call)
+	}
+	if c.plan != nil {
+		cfg.Target.Engine, cfg.Before = c.plan.Target.Engine, c.plan.Before
+		return nil
 	}
 	facts := engine.Ask(ctx, client.HTTP(), client.Root(), key)
 	cfg.Target.Engine = facts.Engine

@@ -13,9 +13,9 @@ import (
 // variable that holds it, empty for none.
 type identity struct{ name, variable string }
 
-// complete fills in what the flags leave open: from the file first, then with
-// defaults.
-func (c *runCmd) complete() error {
+// complete fills in what the flags leave open: from the file first, then from
+// an interrupted run, then with defaults.
+func (c *runCmd) complete(s *session) error {
 	if c.APIKeyEnv != "" && len(c.Tenant) > 0 {
 		return usageErrorf("--api-key-env and --tenant exclude each other: name each identity with --tenant")
 	}
@@ -35,6 +35,9 @@ func (c *runCmd) complete() error {
 			return err
 		}
 		c.fill(f)
+	}
+	if err := c.goOn(s); err != nil {
+		return err
 	}
 	var missing []string
 	if c.BaseURL == "" {
@@ -77,10 +80,19 @@ func (c *runCmd) fill(f *config.Run) {
 		c.Protocols = f.Protocols
 	}
 	c.Context, c.Pool = cmp.Or(c.Context, f.Context), cmp.Or(c.Pool, f.Pool)
-	c.BudgetTokens, c.BudgetRequests, c.MaxTime = cmp.Or(c.BudgetTokens, &f.Tokens), cmp.Or(c.BudgetRequests, &f.Requests), cmp.Or(c.MaxTime, &f.Time)
+	c.BudgetTokens, c.BudgetRequests = cmp.Or(c.BudgetTokens, given(&f.Tokens)), cmp.Or(c.BudgetRequests, given(&f.Requests))
+	c.MaxTime = cmp.Or(c.MaxTime, given(&f.Time))
 	c.Concurrency, c.Seed = cmp.Or(c.Concurrency, f.Concurrency), cmp.Or(c.Seed, f.Seed)
 	c.reach.fill(f)
 	c.KeyFile, c.Out = cmp.Or(c.KeyFile, f.KeyFile), cmp.Or(c.Out, f.Out)
+}
+
+// given is p, nil if it points to zero: what the file does not say.
+func given[T comparable](p *T) *T {
+	if *p == *new(T) {
+		return nil
+	}
+	return p
 }
 
 // orZero is what a flag says, zero if it was not given.

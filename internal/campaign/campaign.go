@@ -50,7 +50,10 @@ type Budget struct {
 }
 
 // Before is what was spent before a campaign starts.
-type Before struct{ Requests, Tokens int }
+type Before struct {
+	Requests int `json:"requests,omitempty"`
+	Tokens   int `json:"tokens,omitempty"`
+}
 
 // Config is a campaign before it starts.
 type Config struct {

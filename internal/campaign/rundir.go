@@ -36,6 +36,7 @@ type Record struct {
 	Oracles     []string  `json:"oracles"`
 	Facts       Facts     `json:"facts"`
 	Budget      Budget    `json:"budget"`
+	Before      Before    `json:"before,omitzero"` // spent before the first exchange
 	Concurrency int       `json:"concurrency"`
 	Seed        uint64    `json:"seed"`
 	Run         int       `json:"run"`

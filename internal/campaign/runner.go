@@ -82,7 +82,7 @@ func hash(seed uint64, use string) uint64 {
 func (r *runner) record() Record {
 	c := r.cfg
 	out := Record{
-		Schema: PlanSchema, Target: c.Target, Facts: c.Facts, Budget: c.Budget, Concurrency: c.Concurrency,
+		Schema: PlanSchema, Target: c.Target, Facts: c.Facts, Budget: c.Budget, Before: c.Before, Concurrency: c.Concurrency,
 		Seed: c.Seed, Run: r.id, KeyID: c.Key.ID(), Started: r.result.Started, Version: c.Version,
 	}
 	for _, t := range c.Tenants {
