@@ -28,9 +28,10 @@ func moment(h wire.Hangup) string {
 	return "once sent"
 }
 
-// wholeLine asks for all of the line that begins with a key.
+// wholeLine asks for all of the line that begins with a key. The key stands in
+// it once, as its last words: a model that continues text must not find it here.
 func wholeLine(key string) string {
-	return "Repeat the whole line above that begins with " + key + " and write nothing else.\n" + key
+	return "Repeat the whole of the line above to its end, nothing else. " + key
 }
 
 // longLine is a request whose answer is a long line of canary that begins with

@@ -11,5 +11,7 @@ func All() []Protocol {
 		Interleave(),
 		IDs(),
 		Churn(),
+		Replay(),
+		Roundtrip(),
 	}
 }

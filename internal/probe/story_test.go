@@ -37,10 +37,6 @@ func named(t *testing.T, name string) probe.Protocol {
 		}
 	}
 	switch name {
-	case "replay":
-		return probe.Replay()
-	case "roundtrip":
-		return probe.Roundtrip()
 	case "classic":
 		return probe.Classic()
 	case "secret":
