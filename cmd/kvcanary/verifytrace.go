@@ -46,6 +46,9 @@ func (t traceReport) text(s *session) error {
 	fmt.Fprintf(s.stdout, "%s in %s: %s, %s, %s, %s, %s\n", count(t.Steps, "step", "steps"), count(t.Engines, "engine", "engines"),
 		count(t.Requests, "request", "requests"), count(t.Answers, "answer", "answers"), count(t.Refusals, "refusal", "refusals"),
 		count(t.Cancels, "cancelled", "cancelled"), count(t.Restarts, "node started anew", "nodes started anew"))
+	if t.Faults != 0 {
+		fmt.Fprintf(s.stdout, "started with faults: %v\n", t.Faults)
+	}
 	_, err := fmt.Fprintf(s.stdout, "%s", t.Verdict)
 	if t.Reason != "" {
 		_, err = fmt.Fprintf(s.stdout, ": %s", t.Reason)

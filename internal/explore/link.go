@@ -48,7 +48,7 @@ func (l *link) do(_ *Model, o op) outcome {
 			next.msgs = slices.Delete(next.msgs, int(o.a), int(o.a)+1)
 		}
 		out := outcome{next: &next, effects: []then{{l.to, op{kind: opStep, a: uint8(l.from), msg: m}}}}
-		if m.ev.Kind == handoff.Reset {
+		if m.ev.Kind == handoff.Reset && !slices.ContainsFunc(next.msgs, mark) { // it has not died again since
 			out.effects = append(out.effects, l.met()...)
 		}
 		return out

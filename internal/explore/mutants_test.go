@@ -74,7 +74,7 @@ func trials(t *testing.T, on string) []trial {
 	case "default":
 		for _, name := range []string{ // the quickest first
 			"too-long-for-decode", "tight", "tight-prefill", "tight-growth", "tight-crash", "tight-lossy", "pair", "too-long", "pair-crash",
-			"waiting", "pair-lossy", "pair-aborts",
+			"waiting", "pair-lossy", "pair-aborts", "tight-boundless", "tight-crashes",
 		} {
 			s := setup(t, name)
 			out = append(out, trial{s, "", allOf}, trial{s.With(bare), "orderings only", nil})

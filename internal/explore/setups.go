@@ -24,8 +24,10 @@ var (
 	// The same, for pools that hold only one of them at a time.
 	twoTight = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
 	// The first answer grows to all of a small pool.
-	growing  = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 7, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
-	twoPages = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	growing = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 7, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	// The first client asks for more than a small pool ever holds.
+	boundless = []Shape{{Tenant: "a", Tokens: 3, MaxNew: 13, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
+	twoPages  = []Shape{{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 5, MaxNew: 2, Count: 1, ID: 1}}
 	// The second answer is read once more after its last page was written to.
 	twoLong     = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1}}
 	threeOfFour = []Shape{{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 2, ID: 1}, {Tenant: "b", Tokens: 6, MaxNew: 2, Count: 1, ID: 1}}
@@ -80,6 +82,12 @@ var Setups = []Setup{
 	}, {
 		Name: "waiting", About: "three requests of two tenants, of which 6 pages of 2 tokens hold two, one-sided writes",
 		Engine: oneSided(2, 6, 6, 12), Shapes: threeOfTwo, Small: true,
+	}, {
+		Name: "tight-boundless", About: "the same as tight-growth, with an answer that may be longer than that pool",
+		Engine: oneSided(4, 4, 3, 16), Shapes: boundless, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "tight-crashes", About: "the same as tight, with two crashes, of one node or of both",
+		Engine: oneSided(4, 4, 3, 16), Shapes: twoTight, Bounds: Bounds{Crashes: 2}, Small: true,
 	}, {
 		Name: "pair-messages", About: "one request each of two tenants, pages as messages, which may be reordered, and one lost or repeated",
 		Engine: messages(4, 4, 4, 16), Shapes: twoLong, Bounds: Bounds{Losses: 1, Copies: 1, Total: 1}, Unordered: true,

@@ -19,6 +19,8 @@ type TraceReport struct {
 	Cancels  int `json:"cancels"`
 	Restarts int `json:"restarts"` // of nodes
 	Engines  int `json:"engines"`  // runs, one after the other
+	// Faults are those that the engines say they were started with.
+	Faults handoff.Faults `json:"faults,omitzero"`
 }
 
 // CheckTrace checks that what a live engine wrote down is a behaviour of the
@@ -94,6 +96,7 @@ func (c *checker) begin(cfg handoff.Config) error {
 		clients: map[handoff.Room]*customer{}, lost: map[handoff.Reason]bool{},
 	}
 	c.report.Engines++
+	c.report.Faults |= cfg.Switches.Faults
 	return nil
 }
 

@@ -149,12 +149,29 @@ func TestEmptyTraceFails(t *testing.T) {
 	}
 }
 
+// A trace that says more than this program knows of is not held to be good.
+func TestTracesOfAnotherKindFail(t *testing.T) {
+	text := string(walkedTrace(t, traced(t, oneSided(4, 4, 8, 32)), 1))
+	for _, x := range []struct{ old, new string }{
+		{`"PageSize":4`, `"PageSize":4,"Wings":2`}, {`{"by":"prefill","in":`, `{"wings":2,"by":"prefill","in":`},
+		{`"room":1,`, `"room":1,"wings":2,`}, {`"PageSize":4`, `"PageSize":8`}, {`"OneSided":true`, `"OneSided":false`},
+		{"\n", "{}\n"}, {"\n", "\n\n"}, {`"by":"decode"`, `"by":"client"`},
+	} {
+		if changed := strings.Replace(text, x.old, x.new, 1); changed == text {
+			t.Errorf("no %s to change", x.old)
+		} else if _, err := CheckTrace(strings.NewReader(changed)); err == nil {
+			t.Errorf("%s in place of %s is accepted", x.new, x.old)
+		}
+	}
+	spaced := strings.ReplaceAll(text, ":", ": ")
+	if _, err := CheckTrace(strings.NewReader(spaced)); err != nil {
+		t.Errorf("written in another way: %v", err)
+	}
+}
+
 // Each fault shows in what an engine that has it writes down.
 func TestTracesOfFaultyEnginesFail(t *testing.T) {
 	for _, c := range columns {
-		if c.fault == handoff.StaleSource {
-			continue // it shows in contents alone, which a trace does not have
-		}
 		found := map[string]int{}
 		for seed := range uint64(40) {
 			s := traced(t, oneSided(4, 4, 8, 32)).With(handoff.Switches{Faults: c.fault})

@@ -3,6 +3,8 @@ package explore
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
@@ -90,11 +92,17 @@ func (l *line) parse(text []byte) (err error) {
 	return err
 }
 
-// slowLine reads a line in any form that JSON allows, and writes it anew.
+// slowLine reads a line in any form that JSON allows, and writes it anew. A
+// member that is not known may say that the engine is not of this kind.
 func slowLine(text []byte) (line, error) {
 	var r handoff.Record
-	if err := json.Unmarshal(text, &r); err != nil {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&r); err != nil {
 		return line{}, err
+	}
+	if _, err := in.Token(); err != io.EOF {
+		return line{}, errors.New("more than one value")
 	}
 	l := line{config: r.Config, start: r.Start, by: r.By, has: r.In != nil}
 	if r.In != nil {

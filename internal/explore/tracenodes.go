@@ -153,6 +153,11 @@ func (c *checker) prefillDid(l *line, actions []handoff.Action, req int) error {
 			c.send(handoff.ToPrefill, i, a, s.rooms[a.Room].req)
 		default:
 			s.do(a.Event)
+			if a.Kind == handoff.Run {
+				if err := s.fill(a.Room, c.prefill.Table(a.Room)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

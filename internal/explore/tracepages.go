@@ -17,6 +17,7 @@ type source struct {
 	rooms  map[handoff.Room]about
 	job    handoff.Room
 	writes map[writeKey]underWay
+	read   map[int32]int // prefill's pages that writes under way read, and how many do
 
 	// What prefill knows of decode's life: a process may begin before or after
 	// the trace says so, as each writes its own lines.
@@ -34,12 +35,13 @@ type writeKey struct {
 
 // underWay is a write that is not over.
 type underWay struct {
-	halted bool // it may be dropped
-	void   bool // the memory that it was for is gone
+	halted bool  // it may be dropped
+	void   bool  // the memory that it was for is gone
+	from   int32 // prefill's page
 }
 
 func (s *source) restart() {
-	*s = source{rooms: map[handoff.Room]about{}, writes: map[writeKey]underWay{}, met: true}
+	*s = source{rooms: map[handoff.Room]about{}, writes: map[writeKey]underWay{}, read: map[int32]int{}, met: true}
 }
 
 // decodeStarts takes note of a decode that has taken the place of another.
@@ -77,11 +79,19 @@ func (s *source) held(room handoff.Room, req int, long bool) { s.rooms[room] = a
 
 func key(e handoff.Event) writeKey { return writeKey{e.Room, e.Gen, e.Index} }
 
-func (s *source) start(e handoff.Event) { s.writes[key(e)] = underWay{void: s.void} }
+func (s *source) start(e handoff.Event) {
+	s.writes[key(e)] = underWay{void: s.void, from: e.From}
+	s.read[e.From]++
+}
 
 func (s *source) finish(e handoff.Event) (void, ok bool) {
 	w, ok := s.writes[key(e)]
-	delete(s.writes, key(e))
+	if ok {
+		delete(s.writes, key(e))
+		if s.read[w.from]--; s.read[w.from] == 0 {
+			delete(s.read, w.from)
+		}
+	}
 	return w.void, ok
 }
 
@@ -116,6 +126,16 @@ func (s *source) do(e handoff.Event) {
 	case handoff.Forget:
 		delete(s.rooms, e.Room)
 	}
+}
+
+// fill has a prompt be computed in pages that nothing else may read or own.
+func (s *source) fill(room handoff.Room, table []int32) error {
+	for _, page := range table {
+		if s.read[page] > 0 {
+			return fmt.Errorf("%v: page %d of prefill is given to room %d while a write still reads it for another", I3, page, room)
+		}
+	}
+	return nil
 }
 
 func (s *source) idle() bool { return s.job == 0 && len(s.writes) == 0 }

@@ -188,6 +188,7 @@ func (k *keeper) bury(role handoff.Role) {
 	k.mu.Lock()
 	c := k.children[role]
 	delete(k.children, role)
+	delete(k.bad, role) // its process and its link both tell
 	k.mu.Unlock()
 	if c == nil {
 		return
