@@ -21,6 +21,9 @@ power: ## the tables of docs/power.md
 	go run ./cmd/kvcanary matrix --format markdown --trials 1000 --faults none --protocols straddle
 	go run ./cmd/kvcanary matrix --format markdown --trials 100 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
 
+innocent: ## 2,000 campaigns against endpoints that only look bad
+	go test -count=1 -timeout 120m ./internal/matrix -run '^TestInnocentEndpointsAreNotAccused$$' -v -args -clean 2000
+
 speed: ## the figures of docs/performance.md
 	go test ./canary -run '^$$' -bench . -benchtime 2s
 	go test ./internal/wire -run '^$$' -bench . -benchtime 2s

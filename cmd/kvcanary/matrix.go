@@ -74,7 +74,7 @@ func (c matrixCmd) options() (o matrix.Options, err error) {
 			return o, err
 		}
 		o.Best = c.Protocols == ""
-		o.Faults = slices.DeleteFunc(o.Faults, func(f string) bool { return f == matrix.NoFault })
+		o.Faults = slices.DeleteFunc(o.Faults, func(f string) bool { return f == matrix.NoFault || strings.HasPrefix(f, matrix.NoFault+":") })
 		if len(o.Faults) == 0 {
 			return o, usageErrorf("--defences needs a fault: name one with --faults, or leave it out for all")
 		}

@@ -22,8 +22,29 @@ const lag = 100 * time.Millisecond
 // timeLimit ends a request that a fault has made hang.
 const timeLimit = 20 * time.Second
 
-// Faults lists the engine without a fault, and every fault of the lab in every mode.
-func Faults() []string { return append([]string{NoFault, AutoTruncate}, specs(lab.Faults)...) }
+// Faults lists the engine without a fault in every disguise, and every fault of the lab in every mode.
+func Faults() []string {
+	out := []string{NoFault}
+	for _, v := range innocents {
+		out = append(out, NoFault+":"+v.mode)
+	}
+	return append(append(out, AutoTruncate), specs(lab.Faults)...)
+}
+
+// isInnocent says that every finding under this row is a false alarm.
+func isInnocent(fault string) bool {
+	name, _, _ := strings.Cut(fault, ":")
+	return name == NoFault
+}
+
+// disguise is how an innocent endpoint looks.
+func disguise(fault string) innocent {
+	i := slices.IndexFunc(innocents, func(v innocent) bool { return NoFault+":"+v.mode == fault })
+	if i < 0 {
+		return innocent{}
+	}
+	return innocents[i]
+}
 
 // Defences lists every defence of the lab in every mode.
 func Defences() []string { return specs(lab.Defences) }
@@ -67,11 +88,12 @@ func (o Options) config(c *cell) lab.Config {
 	cfg := o.Lab
 	cfg.Workers = 1
 	cfg.TimeLimit = timeLimit
-	switch c.fault {
-	case NoFault:
-	case AutoTruncate:
+	switch look := disguise(c.fault); {
+	case look.config != nil:
+		look.config(&cfg)
+	case c.fault == AutoTruncate:
 		cfg.AutoTruncate = true
-	default:
+	case !isInnocent(c.fault):
 		cfg.Faults = []string{c.fault}
 	}
 	if c.defence != "" && c.defence != NoDefence {

@@ -112,7 +112,7 @@ func (o Options) run(ctx context.Context, cells []cell) error {
 		wg.Go(func() {
 			for job := range next {
 				c, i := &cells[job/o.Trials], job%o.Trials
-				got, err := trial(ctx, o.config(c), c.probe, o.Seed+uint64(i))
+				got, err := trial(ctx, o.config(c), disguise(c.fault), c.probe, o.Seed+uint64(i))
 				if err != nil {
 					stop(fmt.Errorf("%w: %s under %s, seed %d: %w", ErrTrial, c.name(), c.probe.Name, o.Seed+uint64(i), err))
 					continue

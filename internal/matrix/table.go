@@ -141,7 +141,7 @@ func median(v []int) int {
 func (t *Table) Likelihoods() *diagnose.Table {
 	out := &diagnose.Table{Schema: diagnose.Schema}
 	for _, c := range t.Cells {
-		if c.Fault == NoFault || c.Defence != "" || !slices.ContainsFunc(probe.All(), func(p probe.Protocol) bool { return p.Name == c.Probe }) {
+		if isInnocent(c.Fault) || c.Defence != "" || !slices.ContainsFunc(probe.All(), func(p probe.Protocol) bool { return p.Name == c.Probe }) {
 			continue
 		}
 		out.Entries = append(out.Entries, diagnose.Entry{Fault: c.Fault, Protocol: c.Probe, Trials: c.Trials, Seen: c.Signs})

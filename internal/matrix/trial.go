@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,7 +47,7 @@ const (
 
 // trial starts an engine, lets other customers use it, and runs one campaign.
 // With one exchange at a time a trial depends on its seed alone.
-func trial(ctx context.Context, cfg lab.Config, p Probe, seed uint64) (outcome, error) {
+func trial(ctx context.Context, cfg lab.Config, look innocent, p Probe, seed uint64) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	nodes, err := lab.StartPipe(cfg)
@@ -56,7 +56,7 @@ func trial(ctx context.Context, cfg lab.Config, p Probe, seed uint64) (outcome, 
 	}
 	engine := gateway.Over(nodes)
 	defer engine.Close()
-	server, err := serve(engine)
+	server, err := serve(engine, look, seed)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -72,6 +72,9 @@ func trial(ctx context.Context, cfg lab.Config, p Probe, seed uint64) (outcome, 
 	var made []wire.Exchange
 	c := campaignOf(cfg, p, seed)
 	c.Target.BaseURL, c.Client = server.URL, busy{client, others}
+	if look.client != nil {
+		c.Client = look.client(c.Client)
+	}
 	c.Observe = func(e wire.Exchange, _ []wire.Message) { made = append(made, e) }
 	result, err := campaign.Run(ctx, c)
 	if err != nil {
@@ -118,18 +121,21 @@ func campaignOf(cfg lab.Config, p Probe, seed uint64) campaign.Config {
 // keys are the tenants of every trial by their keys.
 func keys() map[string]string { return map[string]string{"key of a": "a", "key of b": "b"} }
 
-func serve(engine lab.Backend) (*api.Server, error) { return listen(handler(engine)) }
-
-// handler is the API of an engine.
-func handler(engine lab.Backend) http.Handler {
-	var id atomic.Int64
-	return api.NewHandler(api.Options{
+// serve has an engine listen, disguised.
+func serve(engine lab.Backend, look innocent, seed uint64) (*api.Server, error) {
+	r := rand.New(rand.NewPCG(seed, 0x696e6e6f63656e74))
+	if look.backend != nil {
+		engine = look.backend(engine, r)
+	}
+	var id, sampled atomic.Uint64
+	h := api.NewHandler(api.Options{
 		Backend: engine, Model: lab.ModelName, Keys: keys(), Now: time.Now,
-		NewID: func() string { return fmt.Sprint(id.Add(1)) },
+		NewID:   func() string { return fmt.Sprint(id.Add(1)) },
+		NewSeed: func() uint64 { return seed<<20 + sampled.Add(1) },
 	})
-}
-
-func listen(h http.Handler) (*api.Server, error) {
+	if look.handler != nil {
+		h = look.handler(h, r)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
