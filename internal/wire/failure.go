@@ -95,7 +95,7 @@ func connectFailure(ctx context.Context, host string, err error) *Failure {
 
 // tlsProblem names what is wrong with a TLS connection, "" if nothing is.
 func tlsProblem(err error) string {
-	const fix = "; fix the certificate, or trust its authority on this machine (SSL_CERT_FILE)"
+	const fix = "; fix the certificate, or trust its authority (--ca FILE, or SSL_CERT_FILE)"
 	if e, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "TLS: the certificate is for another name (" + oneLine(rootCause(e), 200) + ")" + fix
 	}
@@ -116,7 +116,11 @@ func tlsProblem(err error) string {
 		return plain
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok || strings.Contains(err.Error(), "tls: ") {
-		return "TLS: the handshake failed (" + oneLine(rootCause(err), 200) + ")"
+		why := oneLine(rootCause(err), 200)
+		if strings.Contains(why, "certificate required") || strings.Contains(why, "bad certificate") {
+			why += "); the server wants a client certificate that it knows (--client-cert and --client-key"
+		}
+		return "TLS: the handshake failed (" + why + ")"
 	}
 	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return plain

@@ -161,10 +161,10 @@ func chatDocument(t *transcript, doc []byte) bool {
 		}
 		return true
 	}
-	t.chunks++
 	keepFirst(&t.id, d.ID)
 	keepFirst(&t.model, d.Model)
-	if d.Choices != nil {
+	if d.Choices != nil { // a usage alone may be that of another dialect
+		t.chunks++
 		var choices []chatChoice
 		decode(*d.Choices, &choices)
 		for i := range choices {

@@ -121,9 +121,21 @@ func (b *Blotter) blot(p []byte, last bool) (settled int, found bool) {
 	if !b.any {
 		return len(p), false
 	}
+	slashes := 0 // behind one another before p[i]
 next:
 	for i := 0; i < len(p); {
+		if p[i] == '\\' {
+			if slashes++; slashes%maxSlashes != 1 { // a match would have begun with the first of them
+				i++
+				continue
+			}
+		} else {
+			slashes = 0
+		}
 		for _, form := range b.byFirst[p[i]] {
+			if i+1 < len(p) && p[i] != '\\' && p[i] != '%' && p[i+1] != form[1] && p[i+1] != '\\' && p[i+1] != '%' {
+				continue // by far the most often
+			}
 			n, open := shows(p[i:], form)
 			if open && !last {
 				return i, found
@@ -146,26 +158,22 @@ const maxSlashes = 32
 // shows reports how many bytes at the beginning of p stand for form, 0 if they
 // do not; open says that p ends while they still may.
 func shows(p, form []byte) (n int, open bool) {
+	behind := false // slashes that are taken belong to what follows, too
 	for i := 0; i < len(form); {
 		slashes := 0
 		for n+slashes < len(p) && p[n+slashes] == '\\' && slashes < maxSlashes {
 			slashes++
 		}
-		if own := run(form[i:], '\\'); own > 0 { // a backslash of the secret's
-			if n+slashes == len(p) {
-				return 0, true
-			}
-			if slashes < own {
-				return 0, false
-			}
-			n, i = n+slashes, i+own
-			continue
-		}
-		used, open := character(p[n+slashes:], form[i], slashes > 0)
-		if used == 0 {
+		used, open := character(p[n+slashes:], form[i], behind || slashes > 0)
+		own := run(form[i:], '\\') // backslashes of the secret's
+		switch {
+		case used > 0:
+			n, i, behind = n+slashes+used, i+1, false
+		case open || slashes < max(1, own) || own == 0:
 			return 0, open
+		default: // they are in what was taken for escapes
+			n, i, behind = n+slashes, i+own, true
 		}
-		n, i = n+slashes+used, i+1
 	}
 	return n, false
 }
@@ -192,19 +200,35 @@ func character(p []byte, c byte, slashed bool) (used int, open bool) {
 		escape = "%"
 	}
 	if escape != "" {
-		h := hex.EncodeToString([]byte{c})
-		whole := len(escape) + len(h)
-		if same := p[:min(len(p), whole)]; strings.EqualFold(string(same), (escape + h)[:len(same)]) {
-			if len(same) < whole {
-				return 0, true
-			}
+		whole := len(escape) + 2
+		same := 0
+		for same < min(len(p), whole) && escaped(p[same], same, escape, c) {
+			same++
+		}
+		switch {
+		case same == whole:
 			return whole, false
+		case same == len(p):
+			return 0, true
 		}
 	}
 	if p[0] == c {
 		return 1, false
 	}
 	return 0, false
+}
+
+// escaped reports whether d is byte i of an escape of c: the escape's own bytes,
+// then c in hexadecimal.
+func escaped(d byte, i int, escape string, c byte) bool {
+	const digits = "0123456789abcdef"
+	switch i - len(escape) {
+	case 0:
+		return d|0x20 == digits[c>>4] || d == digits[c>>4]
+	case 1:
+		return d|0x20 == digits[c&15] || d == digits[c&15]
+	}
+	return d == escape[i]
 }
 
 // redactReader blots secrets out of a stream. The length of the stream stays

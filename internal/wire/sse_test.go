@@ -30,9 +30,7 @@ func slowSSE(s string) (out []string) {
 		case line == "":
 			flush()
 		case line[0] == '{':
-			if data != nil {
-				flush()
-			}
+			flush() // a bare document is an event of its own, without a name
 			out = append(out, "|"+line)
 		case field == "event":
 			name = value
