@@ -113,3 +113,15 @@ func TestEarlyPublishNeverWritten(t *testing.T) {
 		}
 	}
 }
+
+// leave goes away after so many tokens of an answer.
+func leave(t *testing.T, e *Engine, r Request, tokens int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	events := e.Submit(ctx, r)
+	for range tokens {
+		<-events
+	}
+	cancel()
+	for range events {
+	}
+}

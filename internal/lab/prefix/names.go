@@ -47,26 +47,23 @@ const (
 	ofMedia
 )
 
-// link is the next key of a chain: a hash of the one before and of parts, each
-// with its domain and length.
-func link(before key, parts ...part) (k key) {
-	h := sha256.New()
-	h.Write(before[:])
-	var head [9]byte
-	for _, p := range parts {
-		head[0] = p.domain
-		binary.LittleEndian.PutUint64(head[1:], uint64(len(p.bytes)))
-		h.Write(head[:])
-		h.Write(p.bytes)
-	}
-	var sum [sha256.Size]byte
-	copy(k[:], h.Sum(sum[:0]))
-	return k
-}
-
+// part is a piece of what a key is made of.
 type part struct {
 	domain byte
 	bytes  []byte
+}
+
+// link is the next key of a chain: a hash of the one before and of parts, each
+// with its domain and length.
+func link(before key, parts ...part) (k key) {
+	b := append(make([]byte, 0, 256), before[:]...)
+	for _, p := range parts {
+		b = binary.LittleEndian.AppendUint64(append(b, p.domain), uint64(len(p.bytes)))
+		b = append(b, p.bytes...)
+	}
+	sum := sha256.Sum256(b)
+	copy(k[:], sum[:])
+	return k
 }
 
 // names are the names of the whole blocks of a prompt, at most n of them.
@@ -98,7 +95,12 @@ func (c *Cache) names(p *Prompt, n int) []name {
 			}
 		}
 		at.tokens, at.text = string(tokens.bytes), link(at.text, tokens)
-		at.key, at.blob = c.thin(link(at.key, parts...)), c.thin(link(at.blob, parts...))
+		same := at.key == at.blob
+		if at.key = c.thin(link(at.key, parts...)); same {
+			at.blob = at.key
+		} else {
+			at.blob = c.thin(link(at.blob, parts...))
+		}
 		out[i] = at
 	}
 	return out
