@@ -40,6 +40,8 @@ type Facts struct {
 	PageSize  int `json:"page_size,omitempty"` // tokens a page
 	MaxAnswer int `json:"max_answer"`          // longest answer asked for, tokens; 0 takes 192
 	Pairs     int `json:"pairs,omitempty"`     // how many pairs straddle makes; 0 leaves it to the protocol
+	// Adapters are names that follow the model's, "model:adapter", as the target lists them.
+	Adapters []string `json:"adapters,omitempty"`
 }
 
 // Budget is what a campaign may spend; 0 stands for no limit.

@@ -175,7 +175,7 @@ func (r *runner) env(protocol string) probe.Env {
 	env := probe.Env{
 		Context: f.Context, Pool: f.Pool, PageSize: f.PageSize,
 		Found: r.found, Tenants: len(r.cfg.Tenants),
-		Seed: hash(r.cfg.Seed, "protocol "+protocol), MaxAnswer: f.MaxAnswer, Pairs: f.Pairs,
+		Seed: hash(r.cfg.Seed, "protocol "+protocol), MaxAnswer: f.MaxAnswer, Pairs: f.Pairs, Adapters: f.Adapters,
 	}
 	if left := r.budget.left(); left > 0 {
 		env.MaxPrompt = max(1, int(float64(left-f.MaxAnswer-slackTokens)/(1+estimateSlack)))

@@ -34,13 +34,16 @@ func wholeLine(key string) string {
 	return "Repeat the whole of the line above to its end, nothing else. " + key
 }
 
+// lineKey begins a line that is asked for whole.
+const lineKey = "line of the day:"
+
 // longLine is a request whose answer is a long line of canary that begins with
 // its last nonce.
-func longLine(label string, tenant, tokens, answer int, q question) Send {
-	turns := stem(tokens, q)
+func longLine(label string, tenant, tokens, answer int) Send {
+	turns := stem(tokens)
 	turns = append(turns, Turn{"user", []Part{
-		text(codeKey(2) + " "), {Kind: Nonce, N: 2}, text(" "), {Kind: Filler, N: 4},
-		text("\n" + wholeLine(codeKey(2))),
+		text(lineKey + " "), {Kind: Nonce, N: 2}, text(" "), {Kind: Filler, N: 4},
+		text("\n" + wholeLine(lineKey)),
 	}})
 	return Send{
 		Purpose: wire.Churn, Label: label, Tenant: tenant, Turns: turns, Tokens: tokens,

@@ -12,6 +12,7 @@ func All() []Protocol {
 		IDs(),
 		Churn(),
 		Replay(),
+		PrefixSharing(),
 		Roundtrip(),
 	}
 }

@@ -85,7 +85,7 @@ func (c *churn) leaver(round, i int) Send {
 		h = moments[0]
 	}
 	tokens := capped(c.env, leaverTokens-c.env.page()*(i+round)-i)
-	s := longLine(leaves(h), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer, refNo(round))
+	s := longLine(leaves(h), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer)
 	s.Hangup = h
 	return s
 }

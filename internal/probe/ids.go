@@ -107,7 +107,7 @@ func (d *ids) traces(round int) []Send {
 // givenUp is a request whose client goes away. It asks for a long answer, so
 // that much is still to come for it.
 func (d *ids) givenUp(round int, h wire.Hangup) []Send {
-	s := longLine(fmt.Sprintf("given up, %s", moment(h)), round%d.env.Tenants, capped(d.env, 2048), d.env.MaxAnswer, refNo(round))
+	s := longLine(fmt.Sprintf("given up, %s", moment(h)), round%d.env.Tenants, capped(d.env, 2048), d.env.MaxAnswer)
 	s.RequestID, s.TraceID, s.Hangup = d.id("reuse", round), d.id("retrace", round), h
 	return []Send{s}
 }

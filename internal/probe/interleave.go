@@ -57,7 +57,7 @@ func (s *interleave) Next(done []wire.Exchange) []Send {
 // stream asks for a whole line of canary that begins with its nonce: long, and
 // whatever stands in it that is not of the line is somebody's.
 func (s *interleave) stream(i int) Send {
-	q := refNo(i + s.round)
+	q := question{tail: tails[(i+s.round)%len(tails)]}
 	tokens := capped(s.env, 320+40*((i*3+s.round)%streams))
 	turn := Turn{"user", []Part{
 		text(q.keyOf(0) + " "), {Kind: Nonce, N: 0}, text(" "), {Kind: Filler, N: 1},

@@ -105,6 +105,8 @@ type Env struct {
 	MaxPrompt int
 	// MaxAnswer is the longest answer asked for, tokens.
 	MaxAnswer int
+	// Adapters are names of adapters that the target serves beside the bare model.
+	Adapters []string
 	// Pairs is how many pairs straddle makes; 0 takes its default of 3.
 	Pairs int
 }

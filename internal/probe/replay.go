@@ -50,8 +50,7 @@ func (r *replay) twice(round, group int, before, after string, meanwhile func() 
 	var first Send
 	seq := -1
 	r.add(func() []Send {
-		q := refNo(round)
-		first = session(wire.Unrelated, fmt.Sprintf("round %d, %s", group, before), round%r.env.Tenants, r.length(round), q).arm(before, group)
+		first = session(wire.Unrelated, fmt.Sprintf("round %d, %s", group, before), round%r.env.Tenants, r.length(round), round).arm(before, group)
 		first.MaxTokens = r.env.MaxAnswer
 		return []Send{first}
 	})
@@ -83,7 +82,7 @@ func (r *replay) unrelated() []Send {
 	for i := range between {
 		tokens := capped(r.env, replayTokens*(i+2)/3)
 		r.others++
-		batch = append(batch, session(wire.Churn, "in between", (r.others)%r.env.Tenants, tokens, refNo(r.others)))
+		batch = append(batch, session(wire.Churn, "in between", r.others%r.env.Tenants, tokens, r.others))
 	}
 	return batch
 }

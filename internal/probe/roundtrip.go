@@ -63,8 +63,7 @@ func (r *roundtrip) sessions() int { return max(tripSessions*r.env.Tenants, trip
 func (r *roundtrip) opening() []Send {
 	var batch []Send
 	for i := range r.sessions() {
-		q := refNo(0) // all ask the same, so that one that comes back as another says so
-		s := session(wire.Plant, fmt.Sprintf("session %d", i+1), i%r.env.Tenants, capped(r.env, tripTokens+64*i), q).arm(wire.ArmNull, 1)
+		s := session(wire.Plant, fmt.Sprintf("session %d", i+1), i%r.env.Tenants, capped(r.env, tripTokens+64*i), i).arm(wire.ArmNull, 1)
 		batch = append(batch, s)
 	}
 	return batch
@@ -95,7 +94,7 @@ func (r *roundtrip) load() []int {
 func (r *roundtrip) push(trip, tokens int) []Send {
 	var batch []Send
 	for t := range r.env.Tenants {
-		batch = append(batch, session(wire.Churn, fmt.Sprintf("push %d", trip+1), t, tokens, refNo(0)))
+		batch = append(batch, session(wire.Churn, fmt.Sprintf("push %d", trip+1), t, tokens, trip))
 	}
 	return batch
 }
@@ -105,8 +104,10 @@ func (r *roundtrip) back(trip int) []Send {
 	var batch []Send
 	for i, v := range r.open {
 		s := v.send
-		s.Purpose, s.Label = wire.Unrelated, fmt.Sprintf("return %d to %d", trip+1, i+1)
-		s.Prefix, s.Turns, s.Tokens = &Prefix{Seq: v.seq, Answer: true}, []Turn{asks(refNo(0))}, 0
+		s.Purpose, s.Label, s.Tokens = wire.Unrelated, fmt.Sprintf("return %d to %d", trip+1, i+1), 0
+		// Another nonce than the one that its answer has said.
+		s.Asked = (i + 1 + trip) % thirds
+		s.Prefix, s.Turns = &Prefix{Seq: v.seq, Answer: true}, []Turn{asks(s.Asked)}
 		s = s.arm(wire.ArmLoad, 1)
 		s.MaxTokens = r.env.MaxAnswer
 		batch = append(batch, s)

@@ -4,48 +4,58 @@ import "github.com/kvcanary/kvcanary/internal/wire"
 
 // Sessions.
 //
-// A session is a prompt in two parts: a stem of canary whose every turn states
-// the session's nonce, and a last turn that does nothing but ask for it. The
-// stem is what caches keep, tiers take away and aborts leave half made; the
-// last turn is what an engine runs itself. So whatever stands where the stem
-// should, the answer shows: the session's own nonce, another session's, whose
-// turns read the same up to it, or none.
-
-// refs are what the turns of a stem state and its last turn asks for, in turn.
-var refs = [3]question{{tails[1], 0}, {tails[2], 0}, {tails[0], 0}}
-
-func refNo(i int) question { return refs[i%len(refs)] }
+// A session is a prompt in two parts: a stem of canary whose turns state the
+// session's nonces, one in each third of it, and a last turn that does nothing
+// but ask for one of them. The stem is what caches keep, tiers take away and
+// aborts leave half made; the last turn is what an engine runs itself. So
+// whatever stands where a third of the stem should, the answer shows: the
+// session's own nonce, another session's, whose turns read the same up to it,
+// or none.
 
 // nonceAnswer is long enough for a nonce and, if one leaks, a short canary, tokens.
 const nonceAnswer = 48
 
+// thirds is the least number of turns of a stem: one for each nonce.
+const thirds = 3
+
 // stem begins a conversation of about that many tokens. It ends with a turn of
 // the assistant's.
-func stem(tokens int, q question) []Turn {
-	pairs := min(max(tokens/turnPair, 1), maxPairs)
+func stem(tokens int) []Turn {
+	pairs := min(max(tokens/turnPair, thirds), maxPairs)
 	var turns []Turn
-	for range pairs {
-		user := append(stated(0, q), text(lead), Part{Kind: Token}, text(" "), Part{Kind: Filler, N: 4})
+	for i := range pairs {
+		user := append(stated(i*thirds/pairs, codeAt(0)), text(lead), Part{Kind: Token}, text(" "), Part{Kind: Filler, N: 4})
 		turns = append(turns, Turn{"user", user}, Turn{"assistant", []Part{{Kind: Filler, N: 1}}})
 	}
 	return turns
 }
 
-// asks is a session's last turn.
-func asks(q question) Turn { return Turn{"user", []Part{text(q.words())}} }
+// codeAt asks for the nonce at a place.
+func codeAt(place int) question { return question{tails[0], place % thirds} }
 
-// session is a whole one, of a tenant.
-func session(purpose wire.Purpose, label string, tenant, tokens int, q question) Send {
+// asks is a session's last turn.
+func asks(place int) Turn { return Turn{"user", []Part{text(codeAt(place).words())}} }
+
+// session is a whole one, of a tenant, that asks for the nonce at a place.
+func session(purpose wire.Purpose, label string, tenant, tokens, place int) Send {
 	return Send{
 		Purpose: purpose, Label: label, Tenant: tenant, Tokens: tokens,
-		Turns: append(stem(tokens, q), asks(q)),
-		Tail:  q.name, Asked: 0, MaxTokens: nonceAnswer,
+		Turns: append(stem(tokens), asks(place)),
+		Tail:  tails[0].name, Asked: place % thirds, MaxTokens: nonceAnswer,
 	}
 }
 
 // repeated is the whole prompt of an earlier exchange once more, word for word.
 func repeated(s Send, seq, tenant int) Send {
 	s.Prefix, s.Turns, s.Tokens, s.Tenant = &Prefix{Seq: seq}, nil, 0, tenant
+	return s
+}
+
+// after is the stem of an earlier exchange with a last turn that asks for the
+// nonce at another place.
+func (s Send) after(seq, tenant, place int) Send {
+	s.Prefix, s.Tokens, s.Tenant = &Prefix{Seq: seq, Turns: len(s.Turns) - 1}, 0, tenant
+	s.Turns, s.Asked = []Turn{asks(place)}, place%thirds
 	return s
 }
 

@@ -61,6 +61,8 @@ func runStory(t *testing.T, d *datadriven.TestData) string {
 			target.mute = true
 		case "deaf":
 			target.deaf = true
+		case "adapters":
+			env.Adapters = arg.Vals
 		case "extras":
 			target.extras = true
 		case "estimated":

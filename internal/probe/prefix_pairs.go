@@ -1,0 +1,136 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Pairs of prompts that a key may take for the same: equal words with another
+// picture, equal words for another adapter, nearly equal words.
+
+const (
+	pairTokens    = 640
+	pictureRounds = 2
+	adapterRounds = 4
+	twinRounds    = 3
+)
+
+// pictures sends the same words with different pictures, by one tenant and by
+// another. Each picture shows a nonce of its own exchange, so one that is taken
+// for another is answered with the other's. A target without pictures refuses
+// the first, and that is all.
+func (p *prefixes) pictures() {
+	refused := false
+	for round := range pictureRounds {
+		var base Send
+		seq, ok := 0, false
+		p.add(func() []Send {
+			if refused {
+				return nil
+			}
+			base = p.session(wire.Plant, fmt.Sprintf("words %d", round+1), round%p.env.Tenants, pairTokens)
+			return []Send{base}
+		})
+		for i := range 3 {
+			tenant := (round + i/2) % p.env.Tenants
+			p.add(func() []Send {
+				if i == 0 {
+					seq, ok = p.served()
+				}
+				refused = refused || i > 0 && p.declined()
+				if !ok || refused {
+					return nil
+				}
+				return []Send{p.picture(base, seq, tenant, i)}
+			})
+		}
+	}
+}
+
+// declined reports whether the target has refused the exchange before.
+func (p *prefixes) declined() bool { return len(p.last) == 1 && p.last[0].Answer.Refusal != nil }
+
+func (p *prefixes) picture(base Send, seq, tenant, i int) Send {
+	s := base.after(seq, tenant, 0)
+	s.Purpose, s.Label = wire.Unrelated, fmt.Sprintf("picture %d", i+1)
+	s.Turns = []Turn{{"user", []Part{text("Read what is written above these words. Say that, nothing else. The word in the picture:")}}}
+	p.sent++
+	s.Image, s.Asked, s.Tail = p.env.Seed&^1023|uint64(p.sent&1023), -1, "picture"
+	return s
+}
+
+// adapters sends the same words to two adapters, or to one and the bare model.
+// What one has computed is of no use to the other: it must be neither counted
+// as cached nor change what is said.
+func (p *prefixes) adapters() {
+	if len(p.env.Adapters) == 0 {
+		return
+	}
+	one, two := p.env.Adapters[0], ""
+	if len(p.env.Adapters) > 1 {
+		two = p.env.Adapters[1]
+	}
+	group := 0
+	for round := range adapterRounds {
+		var words Send
+		seq, ok := 0, false
+		tenant := round % p.env.Tenants
+		say := func(arm, label string, s Send, adapter string) []Send {
+			if !ok {
+				return nil
+			}
+			s.Purpose, s.Label, s.Adapter = wire.Unrelated, label, adapter
+			return []Send{s.arm(arm, group)}
+		}
+		p.add(func() []Send {
+			if round == 0 || round == adapterRounds/2 {
+				p.group++
+				group = p.group
+			}
+			words = p.session(wire.Plant, "words for an adapter", tenant, pairTokens)
+			words.Adapter = one
+			return []Send{words}
+		})
+		arms := [3]string{wire.ArmHit, wire.ArmMiss, wire.ArmOwn}
+		if round >= adapterRounds/2 {
+			arms = [3]string{wire.ArmLoad, wire.ArmNull, wire.ArmNull}
+		}
+		p.add(func() []Send {
+			seq, ok = p.served()
+			return say(arms[0], "other adapter", words.after(seq, tenant, round), two)
+		})
+		p.add(func() []Send {
+			return say(arms[1], "other adapter, other words", p.session(wire.Plant, "", tenant, pairTokens), two)
+		})
+		p.add(func() []Send { return say(arms[2], "same adapter", words.after(seq, tenant, round), one) })
+	}
+}
+
+// twins are prompts that differ in nothing but the nonce, by two tenants and by
+// one: a cache of answers that looks for what is much alike answers with the
+// other's.
+func (p *prefixes) twins() {
+	for round := range twinRounds {
+		for i := range 3 {
+			tenant := (round + i/2) % p.env.Tenants
+			p.add(func() []Send { return []Send{twin(fmt.Sprintf("twin %d", i+1), tenant, round)} })
+		}
+	}
+}
+
+// twinNotes are the words of twins, others in each round.
+var twinNotes = [twinRounds]string{
+	"This is a note for the desk about an order that came in this morning by mail and has neither been paid nor been sent yet. ",
+	"Please keep this message with the papers of the visitor who will call at the gate on Thursday and ask for a badge. ",
+	"The parcel in question was left at the depot by the river last week and can be fetched there until noon on any day. ",
+}
+
+func twin(label string, tenant, round int) Send {
+	q := codeAt(0)
+	parts := append([]Part{text(twinNotes[round%twinRounds])}, stated(0, q)...)
+	return Send{
+		Purpose: wire.Unrelated, Label: label, Tenant: tenant, Turns: []Turn{{"user", append(parts, text(q.words()))}},
+		Tail: q.name, Asked: 0, MaxTokens: nonceAnswer,
+	}
+}
