@@ -116,7 +116,7 @@ func (c Config) prefix(on Settings) (prefix.Config, error) {
 	if tier == 0 && on.Prefix.NeedsTier() {
 		tier = tierTokens
 	}
-	on.Prefix.Elsewhere = on.Handoff.Faults != 0
+	on.Prefix.Elsewhere = len(c.Faults) > 0
 	p := prefix.Config{PageSize: c.PageSize, Switches: on.Prefix}
 	if cache > 0 {
 		p.Pages, p.Blobs = max(1, cache/c.PageSize), tier/c.PageSize

@@ -7,6 +7,8 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,10 +52,12 @@ const (
 // Options are what a handler needs. Backend, Model, Now and NewID must be set.
 type Options struct {
 	Backend lab.Backend
-	Model   string            // the one model that is served
-	Keys    map[string]string // bearer key -> tenant; empty lets everybody in as tenant "anonymous"
-	Now     func() time.Time
-	NewID   func() string // unique within the engine; "chatcmpl-" or "cmpl-" is put before it
+	Model   string // the one model that is served
+	// Keys are tenants by bearer key. Without any everybody is let in: who brings a
+	// key as the tenant of that key, others as "anonymous".
+	Keys  map[string]string
+	Now   func() time.Time
+	NewID func() string // unique within the engine; "chatcmpl-" or "cmpl-" is put before it
 
 	RefusalShape RefusalShape         // "" is RefuseInStream
 	MaxBody      int64                // longest request body in bytes; 0 is DefaultMaxBody
@@ -122,20 +126,28 @@ func (h *handler) forTenant(serve func(http.ResponseWriter, *http.Request, strin
 	}
 }
 
+// tenant is who a request is for.
 func (h *handler) tenant(authorization string) (string, *lab.Error) {
-	if len(h.Keys) == 0 {
-		return "anonymous", nil
-	}
 	const scheme = "bearer "
+	key := ""
 	if len(authorization) > len(scheme) && strings.EqualFold(authorization[:len(scheme)], scheme) {
-		if tenant, known := h.Keys[authorization[len(scheme):]]; known {
-			return tenant, nil
-		}
+		key = authorization[len(scheme):]
+	}
+	tenant, known := h.Keys[key]
+	switch {
+	case known:
+		return tenant, nil
+	case len(h.Keys) == 0 && key == "":
+		return "anonymous", nil
+	case len(h.Keys) == 0:
+		sum := sha256.Sum256([]byte(key))
+		return "key-" + hex.EncodeToString(sum[:8]), nil
+	case key == "":
 		return "", &lab.Error{Status: http.StatusUnauthorized, Type: "AuthenticationError",
-			Message: "this key is not known here"}
+			Message: "no key: send the header Authorization: Bearer KEY"}
 	}
 	return "", &lab.Error{Status: http.StatusUnauthorized, Type: "AuthenticationError",
-		Message: "no key: send the header Authorization: Bearer KEY"}
+		Message: "this key is not known here"}
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request, _ string) {

@@ -181,6 +181,33 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Without keys everybody is let in, and told apart by the key that they bring.
+func TestTenantsWithoutKeys(t *testing.T) {
+	b := newFake()
+	url := serve(t, b, nil).URL
+	tenants := map[string]bool{}
+	for _, authorization := range []string{"", "Bearer sk-a", "Bearer sk-b", "bearer sk-a"} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/chat/completions", strings.NewReader(`{`+hello+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", authorization)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all(t, res.Body)
+		tenant := b.last.Load().Tenant
+		if res.StatusCode != 200 || strings.Contains(tenant, "sk-") {
+			t.Errorf("%q: %d as %q", authorization, res.StatusCode, tenant)
+		}
+		tenants[tenant] = true
+	}
+	if len(tenants) != 3 || !tenants["anonymous"] {
+		t.Errorf("tenants %v", tenants)
+	}
+}
+
 // What a long prompt costs is the body, its text and its tokens, and by then
 // the body is let go.
 func TestLongPromptIsNotCopiedAround(t *testing.T) {
