@@ -131,7 +131,7 @@ func unread(protocol string, exchanges []wire.Exchange, unsure string) string {
 		if e.Answer != nil && e.Answer.Overran {
 			return fmt.Sprintf("the answer to exchange %d has more text than is looked through", e.Seq)
 		}
-		if e.Answer.Served() && e.Asked >= 0 {
+		if e.Answer.Served() && e.Asked >= 0 && e.Nonces[e.Asked] != "" {
 			asked++
 			if e.Echoes(e.Asked) {
 				echoed++

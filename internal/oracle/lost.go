@@ -48,11 +48,20 @@ func wishes(exchanges []wire.Exchange) []wish {
 		if !e.Answer.Served() || e.Asked < 0 || e.Collapsed() || overLimit(e, proven) > 0 || e.SentTokens <= 0 {
 			continue
 		}
+		if !placed(e) {
+			continue
+		}
 		if lost := e.EchoLost(); lost || e.Echoes(e.Asked) {
 			all = append(all, wish{e.Seq, e.SentTokens, e.Asked, lost})
 		}
 	}
 	return all
+}
+
+// placed reports whether the values of a prompt stand where their numbers say:
+// there are three of them, or it is so short that places mean nothing.
+func placed(e *wire.Exchange) bool {
+	return e.SentTokens < 288 || e.Nonces[0] != "" && e.Nonces[1] != "" && e.Nonces[2] != ""
 }
 
 // lost adds the test of whether one place of long prompts is not read. The

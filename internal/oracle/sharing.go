@@ -1,0 +1,160 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/stats"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// judgeSharing finds tenants whose prompts are answered from what another has
+// sent. Cached tokens reported of a beginning that this tenant has never sent,
+// where none are of new prompts, are proof. Where none are reported, the time
+// to the first token is compared, pair by pair, by a test that holds at every
+// look ([stats.Paired]): the two of a group go out in an order that the
+// protocol draws.
+func judgeSharing(_ context.Context, c Case) Judgement {
+	var j Judgement
+	arms := sharingArms(c)
+	bySeq := promptsOf(c.run()).bySeq
+	usual, reports := arms.usual()
+	for _, e := range arms.hit {
+		cached := cachedOf(e)
+		if !reports || cached < usual+leastShared(e) {
+			continue
+		}
+		f := sharingFinding(e, bySeq)
+		f.Explain = fmt.Sprintf("the target reports %d tokens of a prompt of %d as cached whose beginning only %s has sent; of new prompts it reports %d at most: what one sends speeds up another, who can tell by it",
+			cached, e.SentTokens, f.sender(), usual)
+		j.Findings = append(j.Findings, f)
+	}
+	if len(j.Findings) > 0 || len(arms.hit) == 0 {
+		return j
+	}
+	if !reports || !arms.cacheShown(usual) {
+		j.timing(arms, bySeq)
+	}
+	return j
+}
+
+// arms are the served exchanges of a comparison.
+type arms struct{ hit, own, miss []*wire.Exchange }
+
+func sharingArms(c Case) (a arms) {
+	for i := range c.Exchanges {
+		e := &c.Exchanges[i]
+		if !e.Answer.Served() {
+			continue
+		}
+		switch e.Arm {
+		case wire.ArmHit:
+			a.hit = append(a.hit, e)
+		case wire.ArmOwn:
+			a.own = append(a.own, e)
+		case wire.ArmMiss:
+			a.miss = append(a.miss, e)
+		}
+	}
+	return a
+}
+
+// usual is the most that is reported as cached of new prompts, tokens: what
+// every prompt begins with, such as a template. It is not known without usage of one.
+func (a arms) usual() (tokens int, ok bool) {
+	for _, e := range a.miss {
+		if e.Answer.Usage != nil {
+			tokens, ok = max(tokens, e.Answer.Usage.Cached), true
+		}
+	}
+	return tokens, ok
+}
+
+func cachedOf(e *wire.Exchange) int {
+	if e.Answer.Usage == nil {
+		return 0
+	}
+	return e.Answer.Usage.Cached
+}
+
+// leastShared is how many more tokens than usual have to be cached before they
+// cannot be the end of a page of what all prompts begin with.
+func leastShared(e *wire.Exchange) int { return max(64, e.SentTokens/8) }
+
+// cacheShown reports whether a tenant's own repeats are reported as cached: the
+// target would then report others', too, and time adds nothing.
+func (a arms) cacheShown(usual int) bool {
+	return slices.ContainsFunc(a.own, func(e *wire.Exchange) bool { return cachedOf(e) >= usual+leastShared(e) })
+}
+
+// timing tests whether prompts that another has begun are answered sooner than
+// new ones. It takes the pairs in the order in which they were made.
+func (j *Judgement) timing(a arms, bySeq map[int]*wire.Exchange) {
+	var test stats.Paired
+	var last *wire.Exchange
+	for _, hit := range a.hit {
+		miss := pairOf(hit, a.miss)
+		if miss == nil {
+			continue
+		}
+		test.Add(waited(hit), waited(miss))
+		last = hit
+	}
+	if last == nil {
+		return
+	}
+	f := sharingFinding(last, bySeq)
+	told := fmt.Sprintf("prompts whose beginning only %s has sent were answered sooner than new ones in %d of %d pairs", f.sender(), test.Wins(), test.N())
+	f.Explain = told + ", by the time to the first token: one tenant's prompts are answered from what another has sent"
+	j.Tests = append(j.Tests, Test{P: test.P(), Finding: f})
+	if test.P() <= suspicious {
+		j.Unsure = told + ": too few to be sure"
+	}
+}
+
+// pairOf is the new prompt of the same group.
+func pairOf(hit *wire.Exchange, miss []*wire.Exchange) *wire.Exchange {
+	i := slices.IndexFunc(miss, func(e *wire.Exchange) bool { return e.Group == hit.Group && e.Stream == hit.Stream })
+	if i < 0 {
+		return nil
+	}
+	return miss[i]
+}
+
+// waited is the time to the first token, seconds; that to the end of an answer
+// that is no stream, and no number where there is none.
+func waited(e *wire.Exchange) float64 {
+	a := e.Answer
+	switch {
+	case !e.Stream && !a.End.IsZero():
+		return a.End.Sub(a.Start).Seconds()
+	case !a.FirstToken.IsZero():
+		return a.FirstToken.Sub(a.Start).Seconds()
+	}
+	return math.NaN()
+}
+
+// sharingFinding names whose beginning it was.
+func sharingFinding(e *wire.Exchange, bySeq map[int]*wire.Exchange) Finding {
+	f := Finding{Kind: Sharing, Protocol: e.Protocol, Exchange: e.Seq, Tenant: e.Tenant}
+	for _, seq := range e.Holds {
+		if from := bySeq[seq]; from != nil {
+			f.FromExchange, f.FromTenant = &seq, from.Tenant
+			break
+		}
+	}
+	return f
+}
+
+// sender names whose beginning it was, in words.
+func (f *Finding) sender() string {
+	switch {
+	case f.FromTenant == "":
+		return "another"
+	case f.FromTenant == f.Tenant:
+		return f.FromTenant + " for another adapter"
+	}
+	return f.FromTenant
+}
