@@ -91,11 +91,8 @@ func findDropping(t *testing.T, limit int) {
 		t.Errorf("verdict %s, findings %v", res.Verdict, got)
 	}
 	for _, p := range res.Protocols {
-		want, reason := Violation, ""
-		if p.Name != "boundary" && p.Name != "straddle" {
-			want, reason = Inconclusive, "nothing shows that they have to do with the prompts"
-		}
-		if p.Verdict != want || !strings.HasSuffix(p.Reason, reason) || reason == "" && p.Reason != "" {
+		cut := p.Name == "boundary" || p.Name == "straddle"
+		if want := map[bool]Verdict{true: Violation, false: Inconclusive}[cut]; p.Verdict != want || cut != (p.Reason == "") {
 			t.Errorf("%s: %s (%s)", p.Name, p.Verdict, p.Reason)
 		}
 	}
