@@ -16,6 +16,8 @@ type answer struct {
 	ctx     context.Context
 	closing <-chan struct{}
 
+	cached int // tokens of the prompt that were not computed
+
 	keep  bool        // for the cache
 	kept  []byte      // tokens so far, if they are kept
 	done  *lab.Done   // how it ended, if it ended well
@@ -28,6 +30,11 @@ func (a *answer) take(m message) error {
 		return nil
 	}
 	switch m.event {
+	case eventCached:
+		if err := json.Unmarshal(m.data, &a.cached); err != nil {
+			return fmt.Errorf("what was cached is not to be read: %w", err)
+		}
+		return nil
 	case eventDone:
 		var d lab.Done
 		if err := json.Unmarshal(m.data, &d); err != nil {
@@ -45,7 +52,7 @@ func (a *answer) take(m message) error {
 		return nil
 	}
 	for _, token := range m.data {
-		if err := a.send(lab.Event{Token: token}); err != nil {
+		if err := a.send(lab.Event{Token: token, Cached: a.cached}); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,9 @@ import (
 
 // The events of a stream that are not text.
 const (
-	eventDone  = "done"
-	eventError = "error"
+	eventCached = "cached" // before the text: how many tokens of the prompt were not computed, if any
+	eventDone   = "done"
+	eventError  = "error"
 )
 
 // message is one server-sent event.

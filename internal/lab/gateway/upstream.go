@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"strconv"
 
 	"github.com/kvcanary/kvcanary/internal/lab"
 )
@@ -77,9 +78,15 @@ func respond(ctx context.Context, conn net.Conn, b lab.Backend, r named) error {
 		for range events {
 		}
 	}()
-	text := message{id: r.name}
+	text, said := message{id: r.name}, false
 	for e := range events {
 		last := e.Done != nil || e.Error != nil
+		if e.Cached > 0 && !said {
+			said = true
+			if err := (message{r.name, eventCached, strconv.AppendInt(nil, int64(e.Cached), 10)}).write(conn); err != nil {
+				return err
+			}
+		}
 		if !last {
 			text.data = append(text.data, e.Token)
 		}

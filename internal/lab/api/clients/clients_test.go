@@ -16,6 +16,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
+	"github.com/kvcanary/kvcanary/internal/lab/gateway"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,10 +24,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve starts a lab of the small scale over loopback and returns its URL.
 func serve(t *testing.T, cfg lab.Config, keys map[string]string) string {
 	t.Helper()
-	engine, err := lab.StartPipe(cfg)
+	nodes, err := lab.StartPipe(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	engine := gateway.Over(nodes)
 	var ids atomic.Int64
 	server := httptest.NewServer(api.NewHandler(api.Options{
 		Backend: engine, Model: lab.ModelName, Keys: keys, Now: time.Now, NewID: func() string { return fmt.Sprint(ids.Add(1)) },
