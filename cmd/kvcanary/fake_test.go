@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -100,6 +103,20 @@ var fakes = map[string]http.HandlerFunc{
 			io.WriteString(w, noUsage[:60])
 		}
 	},
+	"azure": func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Api-Key")
+		switch {
+		case r.URL.Path != "/openai/deployments/gpt/chat/completions" || r.URL.Query().Get("api-version") == "":
+			http.NotFound(w, r)
+		case key == "":
+			w.WriteHeader(401)
+			io.WriteString(w, `{"error":{"message":"no key","code":"401"}}`)
+		default: // and shows the key to whoever reads along
+			body, _ := io.ReadAll(r.Body)
+			w.Header().Set("X-Debug", base64.StdEncoding.EncodeToString([]byte("key:"+key)))
+			fmt.Fprintf(w, strings.Replace(answered, "noted", key+" "+strings.ReplaceAll(key, "/", `\\u002f`), 1), len(body)/4, 1)
+		}
+	},
 	"badutf8": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			w.Header().Set("Content-Type", "application/json")
@@ -137,15 +154,30 @@ func fake(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: fake KIND")
 	}
 	kind, tls := strings.CutPrefix(args[0], "tls-")
+	kind, socket := strings.CutPrefix(kind, "unix-")
 	h, ok := fakes[kind]
+	if dialect, speaks := strings.CutPrefix(kind, "speaks-"); speaks {
+		var s speaker
+		s, ok = speakers[dialect]
+		h = s.serve
+	}
 	if !ok {
 		ts.Fatalf("no fake %q", kind)
 	}
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	if tls {
+	switch {
+	case tls:
 		s.StartTLS()
-	} else {
+		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+		ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o600))
+	case socket:
+		l, err := net.Listen("unix", ts.MkAbs("engine.sock"))
+		ts.Check(err)
+		s.Listener.Close()
+		s.Listener = l
+		s.Start()
+	default:
 		s.Start()
 	}
 	ts.Defer(func() {
