@@ -187,7 +187,7 @@ func TestChaosFindsFaults(t *testing.T) {
 		fault    string
 		defences []string
 	}{
-		{"late_write", []string{"quiesce", "tags"}}, {"stale_source", []string{"generations"}}, {"double_owner", []string{"tags"}},
+		{"late_write", []string{"quiesce", "tags"}}, {"stale_source", []string{"generations"}}, {"double_owner", []string{"tags", "owner_audit"}},
 	} {
 		e := startProcesses(t, busy(c.fault))
 		(&crowd{engine: e}).gather(t, 8, 2*time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })

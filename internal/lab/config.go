@@ -94,7 +94,7 @@ func (c Config) setup() (node.Setup, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Prefix: reuse, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
 }
 
 // Sizes of the prefix cache where a fault needs one and no other is asked for:
@@ -131,7 +131,7 @@ func (c Config) settings() (on Settings, err error) {
 	default:
 		return on, fmt.Errorf("unknown answer cache %q: use exact or semantic", c.AnswerCache)
 	}
-	on.Gateway.Faulty = len(c.Faults) > 0
+	on.Gateway.Faulty, on.Node.Faulty = len(c.Faults) > 0, len(c.Faults) > 0
 	for _, spec := range c.Faults {
 		apply, err := ParseFault(spec)
 		if err != nil {

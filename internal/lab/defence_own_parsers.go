@@ -4,8 +4,8 @@ package lab
 // a fault it is on.
 var ownParsers = Switch{
 	Name: "own_parsers",
-	Does: "each stream through the gateway has a parser of its own, and a buffer is free only when what is in it has " +
-		"been parsed",
+	Does: "each stream through the gateway has a parser of its own, and a buffer that is made free once, by " +
+		"whoever has read into it",
 	Reports: []string{
 		"https://github.com/maximhq/bifrost/pull/6383",
 		"https://github.com/waybarrios/vllm-mlx/pull/654",

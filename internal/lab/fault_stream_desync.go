@@ -4,8 +4,8 @@ package lab
 var streamDesync = Switch{
 	Name:  "stream_desync",
 	Modes: []string{"off_by_one", "buffer", "parser"},
-	Does: "the gateway uses a connection again whose request was cancelled, with the answer still to come; or gives a " +
-		"buffer back before what is in it has been read; or has one parser for all streams",
+	Does: "the gateway uses a connection again whose request was cancelled, with the answer still to come; or makes " +
+		"the buffer of such a request free twice, for the next two; or has one parser for all streams",
 	Reports: []string{
 		"https://openai.com/index/march-20-chatgpt-outage/",
 		"https://github.com/redis/redis-py/issues/2624",
@@ -16,7 +16,7 @@ var streamDesync = Switch{
 	apply: func(mode string, s *Settings) {
 		switch mode {
 		case "buffer":
-			s.Gateway.Faults |= EarlyGive
+			s.Gateway.Faults |= GiveTwice
 		case "parser":
 			s.Gateway.Faults |= SharedParser
 		default:

@@ -27,9 +27,9 @@ const (
 	// KeepCancelled uses a connection again whose last request was given up,
 	// with its answer unread.
 	KeepCancelled GatewayFaults = 1 << iota
-	// EarlyGive makes a buffer free when what is in it is queued, not when it
-	// has been read.
-	EarlyGive
+	// GiveTwice has the buffer of a request that is given up made free twice:
+	// by whoever gives it up and by whoever reads into it.
+	GiveTwice
 	// SharedParser has one parser for the streams of all connections.
 	SharedParser
 	// ForgetTenant leaves the tenant out of what kept answers are found by.
@@ -45,8 +45,8 @@ type GatewayDefences uint8
 const (
 	// PoisonConns hangs up on a connection whose request was given up.
 	PoisonConns GatewayDefences = 1 << iota
-	// OwnParsers has a parser for each stream, and buffers that are free when
-	// what was in them has been parsed.
+	// OwnParsers has a parser for each stream, and a buffer that only its
+	// reader makes free.
 	OwnParsers
 	// EchoIDs compares the name that each event of an answer carries.
 	EchoIDs
@@ -68,7 +68,7 @@ func (s GatewaySettings) On() GatewayDefences {
 		fault GatewayFaults
 		cure  GatewayDefences
 	}{
-		{KeepCancelled, PoisonConns}, {EarlyGive | SharedParser, OwnParsers}, {ForgetTenant | SoftTenant, TenantKey},
+		{KeepCancelled, PoisonConns}, {GiveTwice | SharedParser, OwnParsers}, {ForgetTenant | SoftTenant, TenantKey},
 	} {
 		if s.Faults.Any(c.fault) {
 			on &^= c.cure

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
 	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
@@ -27,13 +28,14 @@ type Settings struct {
 	Handoff handoff.Switches
 	Prefix  prefix.Switches
 	Gateway GatewaySettings
+	Node    node.Switches
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
 // an ordering; none of them copies text.
 var Faults = []Switch{
 	staleReserve, lateWrite, staleSource, earlyPublish, doubleOwner, thinKey, sharedPrefix, idReuse,
-	streamDesync, answerCache,
+	dirtySlot, rowSkew, streamDesync, answerCache,
 }
 
 // Defences are measures against them, one file each. Without a fault most of
@@ -41,7 +43,7 @@ var Faults = []Switch{
 var Defences = []Switch{
 	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
 	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
-	poisonConns, ownParsers, echoIDs, tenantKey,
+	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, ownerAudit,
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.

@@ -2,9 +2,9 @@
 // in the field: it keeps connections to the engine and uses them again, one
 // request after the other, and may answer from a cache.
 //
-// An answer comes over a connection as server-sent events in chunks. Each chunk
-// is read into a pooled buffer, waits there until the client has taken what
-// came before, and is parsed. A fault takes away what keeps the connections,
+// An answer comes over a connection as server-sent events in chunks. They are
+// read into a pooled buffer, wait there until the client has taken what came
+// before, and are parsed. A fault takes away what keeps the connections,
 // the buffers or the parsers of two requests apart; none of them copies text.
 package gateway
 
@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 
@@ -52,9 +51,10 @@ func Over(e Engine) *Gateway {
 	if !g.on.Any(lab.OwnParsers) && set.Faults.Any(lab.SharedParser) {
 		g.shared = new(parser)
 	}
-	if !g.on.Any(lab.OwnParsers) && set.Faults.Any(lab.EarlyGive) {
-		g.buffers.early = true
+	if !g.on.Any(lab.OwnParsers) && set.Faults.Any(lab.GiveTwice) {
+		g.buffers.twice = true
 	}
+	g.buffers.numbers = g.on.Any(lab.BufferGenerations)
 	return g
 }
 
@@ -152,70 +152,61 @@ func (g *Gateway) forward(a *answer, r lab.Request) {
 // exchange sends a request over a connection and takes what comes back, to its
 // end. It takes up to the end of one answer, whosever that is.
 func (g *Gateway) exchange(a *answer, c *conn, r lab.Request) error {
-	defer a.whenGone(c.interrupt)()
+	buf := g.buffers.take()
+	defer g.buffers.give(buf)
+	defer a.whenGone(func() {
+		c.interrupt()
+		if g.buffers.twice {
+			g.buffers.give(buf)
+		}
+	})()
 	name := fmt.Sprint(g.names.Add(1))
 	if err := writeRequest(c, name, r); err != nil {
 		c.broken = true
 		return err
 	}
-	chunks := make(chan view, waiting)
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer close(chunks)
-		err = g.pump(c, chunks, a)
+		defer buf.end()
+		err = pump(c, buf)
 	}()
-	own := new(parser)
-	if g.shared != nil {
-		own = g.shared
-	}
-	taken := g.consume(a, name, own, chunks)
+	taken := g.consume(a, name, buf)
 	if taken != nil {
 		c.interrupt()
-	}
-	for v := range chunks {
-		g.buffers.give(v)
+		buf.leave()
 	}
 	<-done
 	return errors.Join(taken, err)
 }
 
-// waiting is how many chunks of an answer wait for a client that does not keep up.
-const waiting = 32
-
 // pump reads chunks until the answer's end.
-func (g *Gateway) pump(c *conn, chunks chan<- view, a *answer) error {
+func pump(c *conn, buf *reading) error {
 	for {
 		text, err := c.chunk()
-		if err != nil || len(text) == 0 {
+		switch {
+		case err != nil || len(text) == 0:
 			return err
-		}
-		v := g.buffers.fill(text)
-		select {
-		case chunks <- v:
-		case <-a.ctx.Done():
-			g.buffers.give(v)
-			return a.ctx.Err()
-		case <-a.closing:
-			g.buffers.give(v)
-			return net.ErrClosed
-		}
-		if g.buffers.early {
-			g.buffers.give(v)
+		case !buf.put(text):
+			return errAnother
 		}
 	}
 }
 
-// consume parses chunks and passes on what they say.
-func (g *Gateway) consume(a *answer, name string, p *parser, chunks <-chan view) error {
-	for v := range chunks {
-		text, same := g.buffers.text(v)
-		if !g.buffers.early {
-			g.buffers.give(v)
-		}
-		if !same && g.on.Any(lab.BufferGenerations) {
+// consume parses what has been read and passes on what it says.
+func (g *Gateway) consume(a *answer, name string, buf *reading) error {
+	p := g.shared
+	if p == nil {
+		p = new(parser)
+	}
+	for {
+		text, stale, more := buf.get()
+		switch {
+		case stale:
 			return errAnother
+		case !more:
+			return nil
 		}
 		for _, m := range p.feed(text) {
 			if g.on.Any(lab.EchoIDs) && m.id != name {
@@ -226,7 +217,6 @@ func (g *Gateway) consume(a *answer, name string, p *parser, chunks <-chan view)
 			}
 		}
 	}
-	return nil
 }
 
 // errAnother says that what came is not what was asked for.

@@ -130,14 +130,17 @@ func TestSharedBuffersAndParsers(t *testing.T) {
 		g := start(t, with("stream_desync:"+mode, ""))
 		rng := rand.New(rand.NewPCG(1, 6))
 		worst := ""
+		hangUp(t, g, rng)
 		for round := 0; round < 40 && len(worst) < 3; round++ {
 			worst, _ = choir(t, g, rng, 5)
 		}
+		t.Logf("%s: %q", mode, worst)
 		if len(worst) < 3 {
 			t.Errorf("%s: nothing of one stream got into another but %q", mode, worst)
 		}
 		for _, defence := range defences {
 			g := start(t, with("stream_desync:"+mode, defence))
+			hangUp(t, g, rng)
 			w, errs := choir(t, g, rng, 5)
 			if len(w) > 2 {
 				t.Errorf("%s with %s: %q got into another stream", mode, defence, w)

@@ -34,7 +34,7 @@ func TestStreamsSurviveAnyCut(t *testing.T) {
 			stream = stream[n:]
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("got %q, want %q", got, want)
+			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	})
 }

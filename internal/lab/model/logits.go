@@ -20,6 +20,10 @@ const parallelSlots = 4096
 // been written, over slots 0..pos of the table. workers splits the slots; the result does
 // not depend on it.
 func (m *Model) Logits(c *Cache, t Table, pos int, token byte, workers int) Logits {
+	return m.logits(new(State), c, t, pos, token, workers)
+}
+
+func (m *Model) logits(state *State, c *Cache, t Table, pos int, token byte, workers int) Logits {
 	c.checkTable(t, pos)
 	if workers < 1 || pos < parallelSlots {
 		workers = 1
@@ -31,6 +35,7 @@ func (m *Model) Logits(c *Cache, t Table, pos int, token byte, workers int) Logi
 	w.values[j] = *c.val1(page, i)
 	var back codes8
 	w.step(pos, &back)
+	state.recall(&back)
 
 	out := m.attend2(newQuery(&m.codes[token], &back), c, t, pos+1, workers)
 	return m.unembed(&out, token)

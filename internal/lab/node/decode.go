@@ -24,7 +24,9 @@ func RunDecode(ctx context.Context, s Setup, m *model.Model, mem *Memory, router
 		node:    newNode(s, m, mem, handoff.ToDecode, handoff.ToPrefill, router, meeting),
 		machine: handoff.NewDecode(s.Handoff),
 		asked:   map[handoff.Room]*asked{},
+		rows:    rows{skewed: s.Also.Faults.Any(RowSkew)},
 	}
+	d.slots.clean = d.also.Any(SlotReset | ZeroSlots)
 	d.trace = trace
 	trace.Start()
 	return d.run(ctx, d)
@@ -37,8 +39,11 @@ type decode struct {
 	machine *handoff.Decode
 	asked   map[handoff.Room]*asked
 	steps   []handoff.Event // one for each answer under way
-	frame   *Frame          // what is being taken
-	renamed handoff.Room    // with fault IDReuse: a room whose next Forget is of the request before
+	rows    rows            // of them
+	slots   slots
+	owners  []handoff.Room // by page, while tables are audited
+	frame   *Frame         // what is being taken
+	renamed handoff.Room   // with fault IDReuse: a room whose next Forget is of the request before
 }
 
 type asked struct {
@@ -47,12 +52,17 @@ type asked struct {
 	model    *model.Model
 	sampling Sampling
 	guard    guard // of its pages, from Reserved on
+	slot     *slot // from the first step on
+	fed      bool  // it has had a step
+	last     byte  // token that its last step has chosen
+	shared   bool  // a page of its table is in another one too
 }
 
 func (d *decode) take(f *Frame) {
 	if f.Event.Kind == handoff.Submit {
-		if d.asked[f.Event.Room] != nil {
+		if before := d.asked[f.Event.Room]; before != nil {
 			d.renamed = f.Event.Room
+			d.slots.give(before.slot)
 		}
 		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, model: d.with(f.Of.Adapter), sampling: f.Sampling}
 	}
@@ -105,7 +115,8 @@ func (d *decode) do(a handoff.Action) {
 	case handoff.Step:
 		d.steps = append(d.steps, a.Event)
 	case handoff.Forget:
-		if d.renamed != a.Room {
+		if before := d.asked[a.Room]; before != nil && d.renamed != a.Room {
+			d.slots.give(before.slot)
 			delete(d.asked, a.Room)
 		}
 		d.renamed = 0
@@ -138,14 +149,25 @@ func (d *decode) owns(room handoff.Room, tokens int) bool {
 		d.asked[room].guard.owns(d.mem, d.machine.Table(room), tokens, d.setup.Handoff.PageSize)
 }
 
-// work computes one token of every answer under way.
+// work computes one token of every answer under way, as a batch of rows.
 func (d *decode) work() bool {
-	steps := d.steps
+	steps := map[handoff.Room]handoff.Event{}
+	d.rows.update(d.steps)
+	for _, s := range d.steps {
+		steps[s.Room] = s
+		if a := d.asked[s.Room]; a.slot == nil {
+			a.slot = d.slots.take()
+		}
+	}
 	d.steps = nil
-	ended := make([]handoff.Event, len(steps))
-	d.each(len(steps), func(i, workers int) { ended[i] = d.next(steps[i], workers) })
-	for _, e := range ended {
-		d.step(e)
+	d.audit()
+	results := make([]result, len(d.rows.computed))
+	d.each(len(results), func(row, workers int) {
+		room := d.rows.computed[row]
+		results[row] = result{room, d.next(steps[room], workers)}
+	})
+	for row, r := range results {
+		d.step(d.back(row, r))
 	}
 	return len(d.steps) > 0
 }
@@ -176,20 +198,24 @@ func (d *decode) each(n int, f func(i, workers int)) {
 // known to have been the room's own only if it still is.
 func (d *decode) next(s handoff.Event, workers int) handoff.Event {
 	mismatch := handoff.Event{Kind: handoff.Mismatch, Room: s.Room}
-	if !d.owns(s.Room, s.Pos) {
+	a := d.asked[s.Room]
+	if a.shared || !d.owns(s.Room, s.Pos) {
 		return mismatch
 	}
+	if a.fed { // what was chosen has not left the row; s.Token is what came back
+		s.Token = a.last
+	}
 	table := d.machine.Table(s.Room)
-	a := d.asked[s.Room]
 	a.model.Write(d.cache, table, s.Pos, []byte{s.Token})
 	if !d.grow(s, table) {
 		return mismatch
 	}
-	logits := a.model.Logits(d.cache, table, s.Pos, s.Token, workers)
+	logits := a.model.LogitsAfter(&a.slot.state, d.cache, table, s.Pos, s.Token, workers)
 	if d.setup.Handoff.OneSided && !d.owns(s.Room, s.Pos+1) {
 		return mismatch
 	}
 	token := a.sampling.Choose(&logits, s.Pos-a.tokens+1)
+	a.fed, a.last = true, token
 	return handoff.Event{Kind: handoff.Stepped, Room: s.Room, Token: token, Stop: token == model.EndOfTurn}
 }
 

@@ -24,6 +24,7 @@ import (
 type Setup struct {
 	Handoff handoff.Config
 	Prefix  prefix.Config // of prefill's cache; its page size is the pools'
+	Also    Switches      // of what is beside the machines
 	Workers int           // goroutines that compute at the same time, at least 1
 	Trace   string        // file that every step of a machine is appended to; empty traces nothing
 	// Lag is how long a one-sided write takes at most; how long each takes is
@@ -51,6 +52,7 @@ const (
 type node struct {
 	setup      Setup
 	on         handoff.Defences
+	also       Defences
 	models     map[string]*model.Model // by adapter
 	mem        *Memory
 	cache      *model.Cache // of mem
@@ -70,7 +72,7 @@ type node struct {
 // newNode makes a node that has no peer yet. It owns mem and router from here on.
 func newNode(s Setup, m *model.Model, mem *Memory, role, peerRole handoff.Role, router net.Conn, meeting Meeting) *node {
 	n := &node{
-		setup: s, on: s.Handoff.Switches.On(), models: map[string]*model.Model{"": m}, mem: mem, cache: mem.cache,
+		setup: s, on: s.Handoff.Switches.On(), also: s.Also.On(), models: map[string]*model.Model{"": m}, mem: mem, cache: mem.cache,
 		inbox: make(chan Inbound, inboxSize), role: role, peerRole: peerRole, meeting: meeting,
 	}
 	n.router = NewLink(router, handoff.ToRouter, s.Shape(), n.inbox)

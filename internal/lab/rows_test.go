@@ -1,0 +1,99 @@
+package lab
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// batch serves requests at once of which the first ends soon, and returns what
+// each has got and what it would get alone.
+func batch(t *testing.T, e *Engine, rng *rand.Rand) (got []result, phrases []string) {
+	t.Helper()
+	var events []<-chan Event
+	for _, n := range []int{12, 150, 160, 155} {
+		p := words(rng, 23)
+		phrases = append(phrases, p)
+		events = append(events, e.Submit(t.Context(), Request{Tokens: chat(strings.Repeat(p, 10)), MaxTokens: n}))
+	}
+	for _, ev := range events {
+		got = append(got, collect(ev))
+	}
+	return got, phrases
+}
+
+// foreign is the longest piece of an answer that is from going on with another
+// phrase than its own.
+func foreign(text, own string, others []string) string {
+	for _, end := range []int{0, len(own)} { // what is at a seam belongs to both
+		text = strings.ReplaceAll(text, own[end:]+own[:end], "\x00")
+	}
+	var sung []string
+	for _, o := range others {
+		if o != own {
+			sung = append(sung, strings.Repeat(o, 3))
+		}
+	}
+	return longestPiece(text, sung)
+}
+
+func TestRowsOutOfStep(t *testing.T) {
+	for _, c := range []struct {
+		faults, defences string
+		leaks, refused   bool
+	}{
+		{"", "", false, false}, {"row_skew", "", true, false}, {"row_skew", "row_ids", false, true},
+		{"row_skew", "owner_audit tags coverage generations unique_ids zero_on_alloc", true, false},
+	} {
+		cfg := tiny()
+		cfg.Faults, cfg.Defences = strings.Fields(c.faults), strings.Fields(c.defences)
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(1, 51))
+		leaked, refused := "", false
+		for range 6 {
+			got, phrases := batch(t, e, rng)
+			for i, g := range got {
+				if f := foreign(g.text, phrases[i], phrases); len(f) > len(leaked) {
+					leaked = f
+				}
+				refused = refused || g.err != nil
+			}
+		}
+		if len(leaked) >= 20 != c.leaks || refused != c.refused {
+			t.Errorf("%q with %q: %q is another's, refused: %v", c.faults, c.defences, leaked, refused)
+		}
+		idle(t, e)
+	}
+}
+
+// A slot that is not cleared has an answer go on from where the last one ended.
+func TestDirtyRecurrentState(t *testing.T) {
+	ask := func(faults, defences string) (answers []string) {
+		cfg := tiny()
+		cfg.Faults, cfg.Defences = strings.Fields(faults), strings.Fields(defences)
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(1, 52))
+		for range 24 {
+			prompt, _ := recall(rng, 400)
+			answers = append(answers, serve(t, e, Request{Tokens: prompt, MaxTokens: 40}).text)
+		}
+		return answers
+	}
+	want := ask("", "")
+	for _, c := range []struct {
+		defences string
+		differ   bool
+	}{{"", true}, {"zero_on_alloc", true}, {"zero_on_alloc:all", false}, {"slot_reset", false}, {"tags coverage", true}} {
+		n := 0
+		got := ask("dirty_slot:recurrent", c.defences)
+		for i := range got {
+			if got[i] != want[i] {
+				n++
+			}
+		}
+		t.Logf("%q: %d of %d answers differ", c.defences, n, len(got))
+		if n >= 12 != c.differ || !c.differ && n > 0 || got[0] != want[0] {
+			t.Errorf("with %q: %d of %d answers differ, the first %v", c.defences, n, len(got), got[0] != want[0])
+		}
+	}
+}
