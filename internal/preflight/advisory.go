@@ -25,6 +25,8 @@ type Advisory struct {
 	// not; empty for not known, which is from the first and to the last.
 	From   string `yaml:"from"`
 	Before string `yaml:"before"`
+	// Fixed says that a fix is merged, and that the first release with it is not known.
+	Fixed bool `yaml:"fixed"`
 	// When lists facts that all have to hold for it to happen.
 	When []Condition `yaml:"when"`
 	// Unless lists facts of which one is enough to keep it from happening.
@@ -154,8 +156,11 @@ func (a *Advisory) affects(v string) (maybe, string) {
 	case a.Before != "":
 		span = "releases before " + a.Before
 	}
-	if a.From == "" && a.Before == "" {
+	if a.From == "" && a.Before == "" && !a.Fixed {
 		return yes, span + " are affected"
+	}
+	if a.From == "" && a.Before == "" {
+		return dunno, "a fix is merged; whether this release has it is not known"
 	}
 	if v == "" {
 		return dunno, span + " are affected; the version is not known"
@@ -168,6 +173,9 @@ func (a *Advisory) affects(v string) (maybe, string) {
 	before, hasBefore := parseRelease(a.Before)
 	if hasFrom && r.before(from) || hasBefore && !r.before(before) {
 		return no, fmt.Sprintf("%s are affected; this is %s", span, v)
+	}
+	if a.Fixed {
+		return dunno, fmt.Sprintf("%s are affected until the fix, which is merged; this is %s", span, v)
 	}
 	return yes, fmt.Sprintf("%s are affected; this is %s", span, v)
 }

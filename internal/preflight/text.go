@@ -3,6 +3,7 @@ package preflight
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -20,10 +21,19 @@ func Text(w io.Writer, r *Report) error {
 			}
 		}
 	}
+	var reports []string
 	for _, x := range r.Results {
-		if x.State == Unknown && x.Severity != Note {
+		id, report := strings.CutPrefix(x.Rule, "advisory/")
+		switch {
+		case x.State != Unknown || x.Severity == Note:
+		case report && x.Severity == Warning:
+			reports = append(reports, id)
+		default:
 			result(&b, &x, "?")
 		}
+	}
+	if n := len(reports); n > 0 {
+		fmt.Fprintf(&b, "\n? warning: %s may apply; give --manifest, or --format json for all of it\n  %s\n", plural(n, "public report"), strings.Join(slices.Compact(reports), ", "))
 	}
 	fmt.Fprintf(&b, "%d passed, %d failed, %d unknown, %d do not apply\n", r.Counts[Pass], r.Counts[Fail], r.Counts[Unknown], r.Counts[NotApplicable])
 	fmt.Fprintf(&b, "verdict: %s: %s\n", r.Verdict, r.Summary)
