@@ -21,10 +21,12 @@ type kept struct {
 type heard struct {
 	Header http.Header  `json:"header,omitempty"`
 	Pieces []heardPiece `json:"pieces,omitempty"`
+	Joined []heardPiece `json:"joined,omitempty"`
 }
 
-// heardPiece is a wire.Piece; Bytes is its text where that is no UTF-8.
+// heardPiece is a wire.Piece or a wire.Strand; Bytes is its text where that is no UTF-8.
 type heardPiece struct {
+	Cuts    []int        `json:"cuts,omitempty"`
 	Channel wire.Channel `json:"channel"`
 	Text    string       `json:"text,omitempty"`
 	Bytes   []byte       `json:"bytes,omitempty"`
@@ -35,13 +37,19 @@ func heardFile(seq int) string { return filepath.Join(heardFolder, fmt.Sprintf("
 func heardOf(a *wire.Answer) heard {
 	h := heard{Header: a.Header}
 	for _, p := range a.Pieces {
-		if utf8.ValidString(p.Text) {
-			h.Pieces = append(h.Pieces, heardPiece{Channel: p.Channel, Text: p.Text})
-		} else {
-			h.Pieces = append(h.Pieces, heardPiece{Channel: p.Channel, Bytes: []byte(p.Text)})
-		}
+		h.Pieces = append(h.Pieces, pieceOf(p.Channel, p.Text, nil))
+	}
+	for _, s := range a.Joined {
+		h.Joined = append(h.Joined, pieceOf(s.Channel, s.Text, s.Cuts))
 	}
 	return h
+}
+
+func pieceOf(c wire.Channel, text string, cuts []int) heardPiece {
+	if utf8.ValidString(text) {
+		return heardPiece{Channel: c, Text: text, Cuts: cuts}
+	}
+	return heardPiece{Channel: c, Bytes: []byte(text), Cuts: cuts}
 }
 
 // hear reads back what an answer carried.
@@ -50,9 +58,12 @@ func (k *kept) hear(dir string) error {
 	if err := readJSON(dir, heardFile(k.Seq), &h); err != nil {
 		return fmt.Errorf("read what exchange %d was answered: %w", k.Seq, err)
 	}
-	k.Answer.Header, k.Answer.Pieces = h.Header, nil
+	k.Answer.Header, k.Answer.Pieces, k.Answer.Joined = h.Header, nil, nil
 	for _, p := range h.Pieces {
 		k.Answer.Pieces = append(k.Answer.Pieces, wire.Piece{Channel: p.Channel, Text: p.Text + string(p.Bytes)})
+	}
+	for _, p := range h.Joined {
+		k.Answer.Joined = append(k.Answer.Joined, wire.Strand{Channel: p.Channel, Text: p.Text + string(p.Bytes), Cuts: p.Cuts})
 	}
 	return nil
 }

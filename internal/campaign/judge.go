@@ -58,6 +58,8 @@ func (r *runner) judge(ctx context.Context, name string, from int, missing strin
 		out.Verdict, out.Reason = Inconclusive, "no answer had any text: there was nothing to look through"
 	case out.Verdict == Clean && unread(name, mine, heard.Unsure) != "":
 		out.Verdict, out.Reason = Inconclusive, unread(name, mine, heard.Unsure)
+	case out.Verdict == Clean && r.unenforced(mine) != "":
+		out.Verdict, out.Reason = Inconclusive, r.unenforced(mine)
 	case out.Verdict == Clean:
 		out.Bound = bound(name, mine)
 		if out.Bound.N == 0 {
@@ -118,6 +120,28 @@ func (r *runner) ask(ctx context.Context, c oracle.Case) (all oracle.Judgement) 
 	}
 	slices.SortStableFunc(all.Findings, func(a, b oracle.Finding) int { return a.Exchange - b.Exchange })
 	return all
+}
+
+// unenforced says that prompts over a limit were served whole and none was
+// refused for its length in all of the run, "" if that is not so: what was
+// taken for a limit is none of this target's, and nothing was tested.
+func (r *runner) unenforced(mine []wire.Exchange) string {
+	over := 0
+	for i := range mine {
+		if e := &mine[i]; e.Purpose == wire.Over && e.Answer.Served() {
+			over = max(over, e.Limit)
+		}
+	}
+	refused := func(e wire.Exchange) bool { return e.Answer != nil && (e.Answer.Refusal.TooLong() || dirty(e.Answer)) }
+	if over == 0 || slices.ContainsFunc(r.all, refused) {
+		return ""
+	}
+	return fmt.Sprintf("prompts over the limit of %d tokens were served, and none was refused for its length: that is no limit of this target; run boundary, or say the right one", over)
+}
+
+// dirty reports a server error, which is how some targets refuse long prompts.
+func dirty(a *wire.Answer) bool {
+	return a.Refusal != nil && (a.Refusal.Kind == wire.RefusedServer || a.Refusal.Kind == wire.RefusedBodySize)
 }
 
 // unread says why answers in which nothing was found say nothing, "" if they

@@ -152,11 +152,32 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	if why == "" {
 		why = plan.Missing()
 	}
+	r.soFar()
 	out := r.judge(ctx, p.Name, from, why)
 	out.Seconds = r.cfg.Now().Sub(began).Seconds()
 	r.result.Protocols = append(r.result.Protocols, out)
 	r.progress.Findings = len(r.result.Findings)
 	return targetErr
+}
+
+// soFar writes the result as it stands before a protocol is judged: looking
+// through hostile answers may take long, and a killed run shall not lose what
+// it had found.
+func (r *runner) soFar() {
+	if r.dir == nil {
+		return
+	}
+	res := *r.result
+	res.Verdict, res.Reason, res.Resumable = Inconclusive, "not at its end", true
+	for _, p := range res.Protocols {
+		res.Verdict = res.Verdict.worse(p.Verdict)
+	}
+	res.Limits = r.limits()
+	_, res.Spent.Requests = r.budget.used()
+	res.Ended = r.cfg.Now()
+	if err := r.dir.writeResult(&res); err != nil {
+		r.dir.fail(err)
+	}
 }
 
 // learnLimits takes over what a protocol has measured; what it did not measure
