@@ -122,13 +122,19 @@ func (r *runner) ask(ctx context.Context, c oracle.Case) (all oracle.Judgement) 
 	return all
 }
 
-// unenforced says that prompts over a limit were served whole and none was
-// refused for its length in all of the run, "" if that is not so: what was
-// taken for a limit is none of this target's, and nothing was tested.
+// unenforced says that prompts over a limit were served and none was refused
+// for its length in all of the run, "" if that is not so. No target serves
+// prompts over its context window: the one that was given is not this target's,
+// and nothing was tested. A pool may be larger than it was said to be, but only
+// a count of the target's own says that more was read.
 func (r *runner) unenforced(mine []wire.Exchange) string {
 	over := 0
 	for i := range mine {
-		if e := &mine[i]; e.Purpose == wire.Over && e.Answer.Served() {
+		e := &mine[i]
+		if e.Purpose != wire.Over || !e.Answer.Served() {
+			continue
+		}
+		if used, ok := e.Used(); e.Limit == r.cfg.Facts.Context || !ok || 10*used < 9*e.SentTokens {
 			over = max(over, e.Limit)
 		}
 	}
@@ -136,7 +142,7 @@ func (r *runner) unenforced(mine []wire.Exchange) string {
 	if over == 0 || slices.ContainsFunc(r.all, refused) {
 		return ""
 	}
-	return fmt.Sprintf("prompts over the limit of %d tokens were served, and none was refused for its length: that is no limit of this target; run boundary, or say the right one", over)
+	return fmt.Sprintf("prompts over the limit of %d tokens were served, and none was refused for its length: nothing shows that it is a limit of this target; run boundary, or say the right one", over)
 }
 
 // dirty reports a server error, which is how some targets refuse long prompts.

@@ -95,6 +95,11 @@ func TestAnswersThatSayNothing(t *testing.T) {
 func TestLimitThatIsNotKept(t *testing.T) {
 	over := wire.Exchange{Purpose: wire.Over, Limit: 4096, SentTokens: 4097, Answer: served("abcde-fghij")}
 	no := wire.Exchange{Purpose: wire.Over, Limit: 4096, SentTokens: 4097, Answer: refused(wire.RefusedContext, 400, "too long")}
+	read := over
+	read.Limit, read.Answer = 4000, served("abcde-fghij")
+	read.Answer.Usage = &wire.Usage{Prompt: 4097}
+	unread := read
+	unread.Answer = served("abcde-fghij")
 	busy := wire.Exchange{Purpose: wire.Over, Limit: 4096, Answer: refused(wire.RefusedRate, 429, "slow down")}
 	under := wire.Exchange{Purpose: wire.Under, Limit: 4096, SentTokens: 4000, Answer: served("abcde-fghij")}
 	for name, c := range map[string]struct {
@@ -103,6 +108,8 @@ func TestLimitThatIsNotKept(t *testing.T) {
 	}{
 		"all served":          {[]wire.Exchange{under, over, busy}, false},
 		"one refused":         {[]wire.Exchange{under, over, no}, true},
+		"a pool, all read":    {[]wire.Exchange{under, read}, true},
+		"a pool, no count":    {[]wire.Exchange{under, unread}, false},
 		"nothing was over it": {[]wire.Exchange{under}, true},
 	} {
 		cfg, err := config(&fakeTarget{}, one().protocol("straddle")).complete()
@@ -110,8 +117,8 @@ func TestLimitThatIsNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(cfg)
-		r.all = c.all
-		if got := r.unenforced(c.all); (got == "") != c.kept || !c.kept && !strings.Contains(got, "4096") {
+		r.all, r.cfg.Facts.Context = c.all, 4096
+		if got := r.unenforced(c.all); (got == "") != c.kept || !c.kept && !strings.Contains(got, "over the limit of 40") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -197,6 +197,9 @@ func (s *straddle) arm(purpose wire.Purpose, p pair) Send {
 	}
 	label := fmt.Sprintf("%s%+d", p.limit.Name, tokens-p.limit.Tokens)
 	q := questionNo(s.at + int(s.env.Seed%9))
+	if q.place == 2 { // what a target keeps that drops the rest
+		q.place = s.at % 2
+	}
 	out := send(purpose, label, (s.at+tenant)%s.env.Tenants, tokens, s.env.MaxAnswer, q)
 	out.Limit = p.limit.Tokens
 	out.Stream = s.at%2 == 1 && !s.retried // a stream says less of how it ended
