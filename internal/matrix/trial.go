@@ -19,6 +19,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
 	"github.com/kvcanary/kvcanary/internal/lab/gateway"
+	"github.com/kvcanary/kvcanary/internal/lab/model"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -106,7 +107,7 @@ func campaignOf(cfg lab.Config, p Probe, seed uint64) campaign.Config {
 		Target:      campaign.Target{Model: lab.ModelName, Dialect: "openai"},
 		Protocols:   []probe.Protocol{p.Protocol},
 		Oracles:     p.Oracles,
-		Facts:       campaign.Facts{Context: cfg.Context, Pool: cfg.PrefillPool, PageSize: cfg.PageSize, Pairs: p.Pairs, MaxAnswer: answerTokens},
+		Facts:       campaign.Facts{Context: cfg.Context, Pool: cfg.PrefillPool, PageSize: cfg.PageSize, Pairs: p.Pairs, MaxAnswer: answerTokens, Adapters: model.Adapters()},
 		Concurrency: p.Concurrency,
 		Seed:        seed,
 		Key:         sha256.Sum256(binary.BigEndian.AppendUint64([]byte("kvcanary matrix "), seed)),

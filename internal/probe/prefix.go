@@ -39,15 +39,19 @@ type prefixes struct {
 	group int
 	sent  int
 
-	rounds   int // of timing that were made whole
-	reported int // in which the same tenant's prefix was counted as cached
-	retried  int // aborted prompts that were answered when they were sent again
+	rounds   int     // of timing that were made whole
+	reported int     // in which the same tenant's prefix was counted as cached
+	retried  int     // prompts that were to be given up, and were answered when they were sent again
+	left     int     // prompts that were given up
+	gone     bool    // the last of them was
+	perToken float64 // least time to a first token, nanoseconds a token of a prompt
+	soon     float64 // part of it after which the next is given up
 	timed    tally
 	again    tally
 }
 
 func newPrefixes(e Env) *prefixes {
-	p := &prefixes{env: e, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
+	p := &prefixes{env: e, soon: abortAt, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
 	for i := range timedRounds {
 		p.round(i)
 	}
@@ -61,6 +65,7 @@ func newPrefixes(e Env) *prefixes {
 func (p *prefixes) Next(done []wire.Exchange) []Send {
 	for i := range done {
 		e := &done[i]
+		p.time(e)
 		switch {
 		case e.Adapter != "":
 		case e.Arm == wire.ArmOwn:
@@ -175,6 +180,8 @@ func (p *prefixes) Missing() string {
 		return "only one tenant was given: whether prefixes are kept apart was not tested"
 	case p.retried < abortTries:
 		return fmt.Sprintf("%d of %d prompts were answered after they had been given up once%s", p.retried, abortTries, p.again.why())
+	case p.left == 0:
+		return "no prompt could be given up before it was answered"
 	}
 	return ""
 }

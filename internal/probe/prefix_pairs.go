@@ -12,7 +12,10 @@ import (
 const (
 	pairTokens    = 640
 	pictureRounds = 2
-	adapterRounds = 4
+	// Of adapterRounds, the first countedRounds look at what is counted as
+	// cached, the others at what is said.
+	adapterRounds = 5
+	countedRounds = 2
 	twinRounds    = 3
 )
 
@@ -84,7 +87,7 @@ func (p *prefixes) adapters() {
 			return []Send{s.arm(arm, group)}
 		}
 		p.add(func() []Send {
-			if round == 0 || round == adapterRounds/2 {
+			if round == 0 || round == countedRounds {
 				p.group++
 				group = p.group
 			}
@@ -93,7 +96,7 @@ func (p *prefixes) adapters() {
 			return []Send{words}
 		})
 		arms := [3]string{wire.ArmHit, wire.ArmMiss, wire.ArmOwn}
-		if round >= adapterRounds/2 {
+		if round >= countedRounds {
 			arms = [3]string{wire.ArmLoad, wire.ArmNull, wire.ArmNull}
 		}
 		p.add(func() []Send {

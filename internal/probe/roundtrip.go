@@ -21,6 +21,8 @@ const (
 	tripSessions = 2
 	tripLeast    = 4
 	tripTokens   = 1024
+	// tripLent sessions are returned to by another tenant first.
+	tripLent = 3
 	// trips is how often each session is returned to.
 	trips = 2
 	// pushTokens is the length of what pushes sessions out, pushMost how much of
@@ -35,6 +37,7 @@ type roundtrip struct {
 	env Env
 	steps
 	open     []visit
+	kept     []visit
 	pushed   tally
 	returned tally
 	short    string // why the load is less than the pool
@@ -50,12 +53,57 @@ func newRoundtrip(e Env) *roundtrip {
 	r := &roundtrip{env: e}
 	r.add(r.opening)
 	for trip := range trips {
-		for _, batch := range r.load() {
-			r.add(func() []Send { return r.push(trip, batch) })
+		load := r.load()
+		for i, tokens := range load {
+			if trip == trips-1 {
+				r.opened(i, len(load))
+			}
+			r.add(func() []Send { return r.push(trip, tokens) })
 		}
 		r.add(func() []Send { return r.back(trip) })
 	}
+	for i := range tripLent {
+		r.lent(i)
+	}
 	return r
+}
+
+// lent has another tenant come back to a session that was pushed out, and send
+// one of its own, before the owner returns: a slower tier must keep tenants as
+// far apart as the fast one does.
+func (r *roundtrip) lent(i int) {
+	if r.env.Tenants < 2 {
+		return
+	}
+	one := func(arm, label string, stranger bool) func() []Send {
+		return func() []Send {
+			if i >= len(r.kept) {
+				return nil
+			}
+			v := r.kept[i]
+			tenant := v.send.Tenant
+			if stranger {
+				tenant = (tenant + 1) % r.env.Tenants
+			}
+			s := repeated(v.send, v.seq, tenant)
+			if arm == wire.ArmMiss {
+				s = r.keep(i)
+				s.Tenant = tenant
+			}
+			s.Purpose, s.Label = wire.Unrelated, label
+			return []Send{s.arm(arm, 2)}
+		}
+	}
+	r.add(one(wire.ArmHit, "kept, other tenant", true))
+	r.add(one(wire.ArmMiss, "never sent", true))
+	r.add(one(wire.ArmOwn, "kept, same tenant", false))
+}
+
+// keep is a session that nobody returns to before its time.
+func (r *roundtrip) keep(i int) Send {
+	s := session(wire.Plant, "kept", i%r.env.Tenants, capped(r.env, tripTokens), i)
+	s.Stream = true
+	return s
 }
 
 func (r *roundtrip) sessions() int { return max(tripSessions*r.env.Tenants, tripLeast) }
@@ -67,6 +115,16 @@ func (r *roundtrip) opening() []Send {
 		batch = append(batch, s)
 	}
 	return batch
+}
+
+// opened opens the sessions that are lent, before batch at of the load: spread
+// over it, so that some of them are in whatever tier there is at its end.
+func (r *roundtrip) opened(at, batches int) {
+	for i := range tripLent {
+		if r.env.Tenants > 1 && at == (i+1)*batches/(tripLent+1) {
+			r.add(func() []Send { return []Send{r.keep(i)} })
+		}
+	}
 }
 
 // load is how many tokens are pushed in a trip, in batches of few prompts.
@@ -122,11 +180,17 @@ func (r *roundtrip) Next(done []wire.Exchange) []Send {
 		case wire.Churn:
 			r.pushed.count(e)
 		case wire.Plant:
-			if e.Answer.Served() {
+			switch {
+			case !e.Answer.Served():
+			case e.Arm == wire.ArmNull:
 				r.open = append(r.open, visit{r.opening()[i], e.Seq})
+			default:
+				r.kept = append(r.kept, visit{r.keep(len(r.kept)), e.Seq})
 			}
 		default:
-			r.returned.count(e)
+			if e.Arm == wire.ArmLoad {
+				r.returned.count(e)
+			}
 		}
 	}
 	return r.next()

@@ -101,7 +101,7 @@ func (t *target) exchange(protocol string, s probe.Send) wire.Exchange {
 	}
 	e.Answer.Start = t.clock
 	t.clock = t.clock.Add(time.Second)
-	e.Answer.End = t.clock
+	e.Answer.FirstToken, e.Answer.End = t.clock.Add(-time.Millisecond), t.clock
 	return e
 }
 
