@@ -126,7 +126,7 @@ func (a *Advisory) judge(w *Worker, d *Deployment) outcome {
 	// Behaviour counts more than a version.
 	case a.Probed && d.Probe != nil && d.Probe.Findings == 0 && d.Probe.Missing == "":
 		return pass("%s; probing found nothing", compared)
-	case affected == yes && happens == yes:
+	case affected == yes && happens == yes && prevented == no:
 		return fail(a.Fix, "%s", compared)
 	}
 	fix := a.Fix

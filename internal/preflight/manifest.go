@@ -106,7 +106,7 @@ func containers(at string, node any, depth int) []engine.Command {
 	m := asMap(node)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		list, isList := m[key].([]any)
-		if key != "containers" || !isList {
+		if key != "containers" && key != "initContainers" || !isList {
 			out = append(out, containers(at, m[key], depth+1)...)
 			continue
 		}

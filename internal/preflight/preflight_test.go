@@ -1,10 +1,17 @@
 package preflight
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
@@ -96,4 +103,67 @@ func remove(t *rapid.T, f *engine.Facts) string {
 	i := rapid.SampledFrom(fields).Draw(t, "removed")
 	v.Field(i).SetZero()
 	return v.Type().Field(i).Name
+}
+
+// What is printed as JSON is what the schema says, whatever is known; what has
+// not passed says what to do.
+func TestReportsKeepTheirSchema(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/schema/preflight.v1.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		d := Deployment{Workers: []Worker{{Name: "w", Facts: drawFacts(t)}}}
+		r := Check(d)
+		p, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(instance); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Results {
+			if (x.State == Fail || x.State == Unknown) && x.Fix == "" {
+				t.Fatalf("%s is %s and does not say what to do: %s", x.Rule, x.State, x.Compared)
+			}
+		}
+	})
+}
+
+// Nothing known is never safe.
+func TestNothingIsNeverClean(t *testing.T) {
+	for _, d := range []Deployment{{}, {Workers: []Worker{{}}}, {Context: 1, Pool: 2}} {
+		if r := Check(d); r.ExitCode(false) == 0 || r.ExitCode(true) == 0 {
+			t.Errorf("%+v: %s", d, r.Summary)
+		}
+	}
+}
+
+// The examples that pipelines start from are read as manifests are.
+func TestExamplesAreYAML(t *testing.T) {
+	paths, _ := filepath.Glob("../../deploy/preflight/*.yaml")
+	if len(paths) < 2 {
+		t.Fatalf("%d examples", len(paths))
+	}
+	for _, path := range paths {
+		p, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands, err := readYAML(path, p)
+		if err != nil || len(commands) == 0 {
+			t.Errorf("%s: %d containers, %v", path, len(commands), err)
+		}
+		for _, c := range commands {
+			for _, a := range c.Args {
+				if strings.HasPrefix(a, "--") && !slices.Contains([]string{"--prefill", "--decode", "--api-key-env", "--salted"}, strings.Split(a, "=")[0]) {
+					t.Errorf("%s: flag %s", path, a)
+				}
+			}
+		}
+	}
 }

@@ -14,7 +14,7 @@ func Text(w io.Writer, r *Report) error {
 	for i := range r.Workers {
 		worker(&b, &r.Workers[i])
 	}
-	for _, s := range []Severity{Error, Warning, Note} {
+	for _, s := range []Severity{Error, Warning} {
 		for _, x := range r.Results {
 			if x.Severity == s && x.State == Fail {
 				result(&b, &x, "FAIL")
@@ -35,10 +35,24 @@ func Text(w io.Writer, r *Report) error {
 	if n := len(reports); n > 0 {
 		fmt.Fprintf(&b, "\n? warning: %s may apply; give --manifest, or --format json for all of it\n  %s\n", plural(n, "public report"), strings.Join(slices.Compact(reports), ", "))
 	}
+	notes(&b, r)
 	fmt.Fprintf(&b, "%d passed, %d failed, %d unknown, %d do not apply\n", r.Counts[Pass], r.Counts[Fail], r.Counts[Unknown], r.Counts[NotApplicable])
 	fmt.Fprintf(&b, "verdict: %s: %s\n", r.Verdict, r.Summary)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// notes names what is worth a test and no more.
+func notes(b *strings.Builder, r *Report) {
+	var ids []string
+	for _, x := range r.Results {
+		if x.Severity == Note && x.State == Fail && !slices.Contains(ids, x.Rule) {
+			ids = append(ids, x.Rule)
+		}
+	}
+	if len(ids) > 0 {
+		fmt.Fprintf(b, "\nnote: worth a test: %s\n", strings.ReplaceAll(strings.Join(ids, ", "), "advisory/", ""))
+	}
 }
 
 func worker(b *strings.Builder, w *Worker) {
