@@ -25,6 +25,7 @@ type Backend interface {
 type Request struct {
 	ID          string // what the API calls it
 	Name        string // what its client calls it, empty if nothing
+	Trace       string // id of the trace that its client says it belongs to, likewise
 	Tenant      string
 	Adapter     string // of [model.Adapters], empty for the bare model
 	Tokens      []byte // one byte a token, chat template applied

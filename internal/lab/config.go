@@ -47,6 +47,8 @@ type Config struct {
 	// AnswerCache has the gateway keep answers: "exact" for the same prompt,
 	// "semantic" for one much like it, both for the same tenant only.
 	AnswerCache string
+	// Now is the clock that ids come from, where they do; nil is [time.Now].
+	Now func() time.Time
 	// Trace is a file that every step of every machine is appended to; empty traces nothing.
 	Trace string
 }
@@ -131,7 +133,7 @@ func (c Config) settings() (on Settings, err error) {
 	default:
 		return on, fmt.Errorf("unknown answer cache %q: use exact or semantic", c.AnswerCache)
 	}
-	on.Gateway.Faulty, on.Node.Faulty = len(c.Faults) > 0, len(c.Faults) > 0
+	on.Faulty, on.Gateway.Faulty, on.Node.Faulty = len(c.Faults) > 0, len(c.Faults) > 0, len(c.Faults) > 0
 	for _, spec := range c.Faults {
 		apply, err := ParseFault(spec)
 		if err != nil {

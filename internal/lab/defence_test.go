@@ -15,6 +15,7 @@ func TestDefencesAgainstTheIncident(t *testing.T) {
 	)
 	for defence, want := range map[string]string{
 		"retire":                 "Input length (3072 tokens) exceeds the maximum allowed length",
+		"admission":              "Input length (3072 tokens) exceeds the maximum allowed length",
 		"coverage":               incomplete,
 		"tags":                   unverified,
 		"checksum":               unverified,

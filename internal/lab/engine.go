@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"slices"
 	"sync"
@@ -30,6 +29,7 @@ const (
 // Engine is a router with a prefill and a decode node. It is a [Backend].
 type Engine struct {
 	cfg   Config
+	on    Settings
 	setup node.Setup
 	inbox chan node.Inbound
 	stop  func() error // ends the nodes, after the links are closed
@@ -45,7 +45,7 @@ type Engine struct {
 	router  *handoff.Router
 	trace   *node.Tracer
 	unnamed uint64 // requests without a name, where names count
-	open    map[handoff.Room]*call
+	desk    desk
 	stats   map[handoff.Role]node.Stats
 	why     handoff.Refusal // once no more requests are taken
 	err     error           // what Wait returns
@@ -54,11 +54,15 @@ type Engine struct {
 // newEngine runs a router over handshaken connections to both nodes. stop has
 // to end the nodes; it is called once, after their links are closed.
 func newEngine(cfg Config, setup node.Setup, trace *node.Tracer, prefill, decode net.Conn, stop func() error, keep *keeper) *Engine {
+	on, err := cfg.settings()
+	if err != nil {
+		panic("kvcanary: internal error: an engine starts with a configuration that is not valid: " + err.Error())
+	}
 	e := &Engine{
-		cfg: cfg, setup: setup, trace: trace, stop: stop, keep: keep, inbox: make(chan node.Inbound, 64),
+		cfg: cfg, on: on, setup: setup, trace: trace, stop: stop, keep: keep, inbox: make(chan node.Inbound, 64),
 		closing: make(chan struct{}), ended: make(chan struct{}),
 		router: handoff.NewRouter(setup.Handoff), links: map[handoff.Role]*node.Link{},
-		open: map[handoff.Room]*call{}, stats: map[handoff.Role]node.Stats{},
+		desk: newDesk(on.IDs.clock(cfg.Now)), stats: map[handoff.Role]node.Stats{},
 	}
 	e.attach(handoff.ToPrefill, prefill)
 	e.attach(handoff.ToDecode, decode)
@@ -85,13 +89,7 @@ func (e *Engine) detach(role handoff.Role) {
 }
 
 // Gateway says how the gateway in front of this engine is built.
-func (e *Engine) Gateway() GatewaySettings {
-	on, err := e.cfg.settings()
-	if err != nil {
-		panic("kvcanary: internal error: an engine runs with a configuration that is not valid: " + err.Error())
-	}
-	return on.Gateway
-}
+func (e *Engine) Gateway() GatewaySettings { return e.on.Gateway }
 
 // Submit implements [Backend].
 func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
@@ -104,11 +102,14 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	if why := proper(r); why != nil {
 		return c.refuse(why)
 	}
+	if why := e.admit(r); why.Reason != handoff.Served {
+		return c.refuse(errorOf(why))
+	}
 	var ok bool
 	if c.room, ok = e.router.Mint(e.name(r)); !ok {
 		return c.refuse(idInUse)
 	}
-	e.open[c.room] = c
+	e.desk.wait(c)
 	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
 	actions := e.router.Step(open)
 	e.trace.Open(r.ID, open, actions)
@@ -135,18 +136,6 @@ func proper(r Request) *Error {
 			Message: fmt.Sprintf("a request has at most %d pictures, and a tenant a name of at most %d bytes", MaxImages, maxTenant)}
 	}
 	return nil
-}
-
-// name is a number for what the client calls a request, for an engine with
-// fault IDReuse; others number requests themselves.
-func (e *Engine) name(r Request) handoff.Room {
-	if r.Name == "" {
-		e.unnamed++
-		return handoff.Room(1<<62 + e.unnamed)
-	}
-	h := fnv.New64a()
-	h.Write([]byte(r.Name))
-	return handoff.Room(h.Sum64()>>2 | 1)
 }
 
 // limit gives up a request that takes too long, until stop is called.
@@ -243,7 +232,7 @@ func (e *Engine) take(in *node.Inbound) {
 		e.stray(in)
 	default:
 		e.mu.Lock()
-		if c := e.open[in.Frame.Event.Room]; c != nil && in.Frame.Cached > 0 {
+		if c := e.desk.of(in.Frame.Event.Room); c != nil && in.Frame.Cached > 0 {
 			c.reused = in.Frame.Cached
 		}
 		e.step(in.Frame.Event)
@@ -367,9 +356,9 @@ func origin(r Request) node.Origin {
 
 // answer passes an event on to its client. e.mu is held.
 func (e *Engine) answer(ev handoff.Event) {
-	c := e.open[ev.Room]
+	c := e.desk.of(ev.Room)
 	if c == nil {
-		return
+		c = newCall() // nobody listens
 	}
 	switch ev.Kind {
 	case handoff.Token:
@@ -380,7 +369,7 @@ func (e *Engine) answer(ev handoff.Event) {
 	case handoff.Refused:
 		c.put(Event{Error: errorOf(ev.Refusal)})
 	}
-	delete(e.open, ev.Room)
+	e.desk.end(ev.Room)
 }
 
 func errorOf(r handoff.Refusal) *Error {
@@ -391,11 +380,11 @@ func errorOf(r handoff.Refusal) *Error {
 func (e *Engine) end(c *call, kind handoff.Kind) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.open[c.room] != c {
+	if !e.desk.waits(c) {
 		return
 	}
 	if kind == handoff.Cancel {
-		delete(e.open, c.room)
+		e.desk.leave(c)
 	}
 	e.step(handoff.Event{Kind: kind, Room: c.room})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -68,6 +69,85 @@ func TestIDInUse(t *testing.T) {
 	}
 	if got := serve(t, e, Request{Tokens: babble(rng), MaxTokens: 2}); got.err != nil {
 		t.Errorf("no name: got %+v", got.err)
+	}
+}
+
+// A trace is what several requests have in common, on purpose.
+func TestTracesAsIDs(t *testing.T) {
+	for _, c := range []struct {
+		defences []string
+		status   int
+	}{{nil, 400}, {[]string{"unique_ids"}, 0}} {
+		cfg := tiny()
+		cfg.Faults, cfg.Defences = []string{"id_reuse:trace_id"}, c.defences
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(1, 44))
+		ctx, cancel := context.WithCancel(t.Context())
+		first := e.Submit(ctx, Request{Name: "x", Trace: "t", Tokens: babble(rng), MaxTokens: 2000})
+		<-first
+		got := serve(t, e, Request{Name: "y", Trace: "t", Tokens: babble(rng), MaxTokens: 2})
+		if (got.err != nil) != (c.status != 0) || got.err != nil && got.err.Status != c.status {
+			t.Errorf("%q: another of the trace gets %+v", c.defences, got.err)
+		}
+		if got := serve(t, e, Request{Name: "x", Tokens: babble(rng), MaxTokens: 2}); got.err != nil {
+			t.Errorf("%q: one of no trace gets %+v", c.defences, got.err)
+		}
+		cancel()
+		collect(first)
+		idle(t, e)
+	}
+}
+
+// Two requests of one second: what is the first one's goes to the second.
+func TestClockAsID(t *testing.T) {
+	for _, c := range []struct {
+		faults, defences []string
+		apart            time.Duration
+		mixes            bool
+	}{
+		{nil, nil, 0, false}, {[]string{"id_reuse:coarse_clock"}, nil, 0, true},
+		{[]string{"id_reuse:coarse_clock"}, nil, time.Second, false}, {[]string{"id_reuse:coarse_clock"}, []string{"unique_ids"}, 0, false},
+	} {
+		var ticks atomic.Int64
+		cfg := tiny()
+		cfg.Faults, cfg.Defences = c.faults, c.defences
+		cfg.Now = func() time.Time { return time.Unix(1000, 0).Add(c.apart * time.Duration(ticks.Add(1))) }
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(1, 45))
+		a, b := words(rng, 23), words(rng, 23)
+		first := e.Submit(t.Context(), Request{Tokens: chat(strings.Repeat(a, 10)), MaxTokens: 60})
+		second := e.Submit(t.Context(), Request{Tokens: chat(strings.Repeat(b, 10)), MaxTokens: 200})
+		gotB, gotA := collect(second), collect(first)
+		if mixed := len(foreign(gotB.text, b, []string{a, b})) > 5 || gotA.err != nil; mixed != c.mixes {
+			t.Errorf("%v %v, %v apart: the first gets %q, %+v, the second %q", c.faults, c.defences, c.apart, gotA.text, gotA.err, gotB.text)
+		}
+		idle(t, e)
+		if n := len(e.desk.calls) + len(e.desk.ids) + len(e.desk.lost); n > 0 {
+			t.Errorf("%d are left at the desk", n)
+		}
+	}
+}
+
+// The door refuses what one of the nodes would refuse, in the same words.
+func TestAdmission(t *testing.T) {
+	refusal := func(c Config, tokens, answer int) Error {
+		e := startPipe(t, c)
+		got := serve(t, e, Request{Tokens: make([]byte, tokens), MaxTokens: answer})
+		if got.err == nil {
+			return Error{}
+		}
+		return *got.err
+	}
+	for _, c := range []struct{ prefill, decode, tokens, answer int }{
+		{2656, 5120, 2650, 1}, {2656, 5120, 2649, 1}, {5120, 2656, 2650, 1}, {2656, 5120, 4096, 1}, {2656, 5120, 5000, 1},
+		{2656, 5120, 3000, 2000},
+	} {
+		cfg := Config{Context: 4096, PrefillPool: c.prefill, DecodePool: c.decode, PageSize: 16}
+		door := refusal(cfg, c.tokens, c.answer)
+		cfg.Faults = []string{"id_reuse"} // has nothing to do with it
+		if nodes := refusal(cfg, c.tokens, c.answer); door != nodes {
+			t.Errorf("%+v: the door says %+v, the nodes %+v", c, door, nodes)
+		}
 	}
 }
 

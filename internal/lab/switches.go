@@ -29,6 +29,11 @@ type Settings struct {
 	Prefix  prefix.Switches
 	Gateway GatewaySettings
 	Node    node.Switches
+	IDs     IDSettings
+	// Admission has the door look at the limits of both nodes. Without a fault
+	// it is on.
+	Admission bool
+	Faulty    bool // a fault is on somewhere
 }
 
 // Faults are the known bug classes, one file each. A fault removes a check or
@@ -43,7 +48,7 @@ var Faults = []Switch{
 var Defences = []Switch{
 	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
 	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
-	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, ownerAudit,
+	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, ownerAudit, admission,
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.

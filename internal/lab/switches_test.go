@@ -83,8 +83,7 @@ func TestSwitchesSwitch(t *testing.T) {
 	}
 	for spec, want := range map[string]handoff.Switches{
 		"coverage": {Defences: handoff.Coverage}, "quiesce": {Defences: handoff.QuiesceFirst},
-		"unique_ids": {Defences: handoff.UniqueIDs},
-		"tags":       {Defences: handoff.TagsByWriter}, "tags:at_reserve": {Defences: handoff.TagsAtReserve},
+		"tags": {Defences: handoff.TagsByWriter}, "tags:at_reserve": {Defences: handoff.TagsAtReserve},
 		"checksum": {Defences: handoff.ChecksumReceiver}, "checksum:sender": {Defences: handoff.ChecksumSender},
 		"checksum_absent": {Defences: handoff.AbsentRefused}, "checksum_absent:skip": {Defences: handoff.AbsentSkipped},
 		"retire": {Defences: handoff.Retire}, "zero_on_alloc": {Defences: handoff.ZeroOnAlloc},
@@ -98,14 +97,19 @@ func TestSwitchesSwitch(t *testing.T) {
 			t.Errorf("%s: got %+v", spec, got)
 		}
 	}
-	var got Settings
-	apply, err := ParseDefence("generations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Settings{Handoff: handoff.Switches{Defences: handoff.Generations}, Gateway: GatewaySettings{Defences: BufferGenerations}}
-	if apply(&got); got != want {
-		t.Errorf("generations: got %+v", got)
+	// Some reach further than the handoff.
+	for spec, want := range map[string]Settings{
+		"generations": {Handoff: handoff.Switches{Defences: handoff.Generations}, Gateway: GatewaySettings{Defences: BufferGenerations}},
+		"unique_ids":  {Handoff: handoff.Switches{Defences: handoff.UniqueIDs}, IDs: IDSettings{Unique: true}},
+	} {
+		var got Settings
+		apply, err := ParseDefence(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if apply(&got); got != want {
+			t.Errorf("%s: got %+v", spec, got)
+		}
 	}
 }
 
@@ -118,6 +122,7 @@ func TestBadConfigurationsSayWhatToDo(t *testing.T) {
 		`unknown free-list policy "random": use lifo, fifo or sort`:         func(c *Config) { c.Policy = "random" },
 		`page size is 0 tokens: it must be at least 1`:                      func(c *Config) { c.PageSize = 0 },
 		`each pool must hold at least one page`:                             func(c *Config) { c.DecodePool = 15 },
+		`unknown answer cache "all": use exact or semantic`:                 func(c *Config) { c.AnswerCache = "all" },
 		`leaves no room for a prompt`:                                       func(c *Config) { c.Context = 7 },
 	} {
 		cfg := Small()

@@ -36,6 +36,9 @@ type body struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
+	RID       label `json:"rid"`
+	RequestID label `json:"request_id"`
+
 	lacking
 }
 

@@ -36,7 +36,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 	}
 	request.Tenant = tenant
 	request.ID = s.prefix + h.NewID()
-	request.Name = r.Header.Get("X-Request-Id")
+	if request.Name, request.Trace, err = called(r, b); err != nil {
+		writeError(w, *err)
+		return
+	}
 	head := head{ID: request.ID, Created: h.Now().Unix(), Model: h.Model}
 	if request.Adapter != "" {
 		head.Model += ":" + request.Adapter
