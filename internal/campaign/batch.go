@@ -24,13 +24,13 @@ type pending struct {
 	requests int      // made for it
 }
 
-// batch makes exchanges, up to Concurrency at the same time, and hands them
+// round makes exchanges, up to Concurrency at the same time, and hands them
 // back in the order of the sends. why is "" or says why the protocol cannot go
 // on: the exchanges that were made are handed back all the same.
 //
 // Everything that a result may depend on happens in the order of the sends:
 // numbering, reserving, learning. Only fitting and sending run side by side.
-func (r *runner) batch(ctx context.Context, protocol string, sends []probe.Send) (done []wire.Exchange, why string) {
+func (r *runner) round(ctx context.Context, protocol string, sends []probe.Send) (done []wire.Exchange, why string) {
 	batch, why := r.number(protocol, sends)
 	r.sideBySide(len(batch), func(i int) { r.prepare(ctx, &batch[i]) })
 	if r.broken = r.recall(batch); r.broken != nil {

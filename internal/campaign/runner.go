@@ -37,6 +37,7 @@ type runner struct {
 	overdrawn string         // which budget an exchange did not fit into, "" while all do
 	found     probe.Found
 	tests     []test
+	room      room // what answers need
 	usable    bool // the target has answered or refused something as an API does
 	result    *Result
 
@@ -136,7 +137,6 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 			break
 		}
 		done, why = r.batch(ctx, p.Name, sends)
-		r.all = append(r.all, done...)
 		if targetErr = r.unusable(done); targetErr != nil {
 			why = targetErr.Reason
 		}

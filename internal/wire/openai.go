@@ -33,6 +33,9 @@ func chatBody(r Request, q quirks) []segment {
 	segs = append(segs, messagesJSON(r.Messages)...)
 	var tail strings.Builder
 	if r.MaxTokens > 0 {
+		// The newer name comes second: OpenAI's models of reasoning refuse the older
+		// one and say so, while servers that do not know the newer one leave the
+		// answer without a bound.
 		field := "max_tokens"
 		if q.completionTokens {
 			field = "max_completion_tokens"
