@@ -1,5 +1,5 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
-.PHONY: help test ci sweep power speed fuzz demo-full spec-full mutants defences
+.PHONY: help test ci sweep power speed states fuzz demo-full spec-full mutants defences
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -29,7 +29,12 @@ speed: ## the figures of docs/performance.md
 	go test ./internal/wire -run '^$$' -bench . -benchtime 2s
 	go test ./internal/lab/model -run '^$$' -bench .
 	go test ./internal/lab -run '^$$' -bench Engine -benchtime 3x
+	go test ./internal/lab -run '^$$' -bench Tags -benchtime 15x
+	go test ./internal/lab/node -run '^$$' -bench Step -benchtime 2s
 	go test ./pagetag -run '^$$' -bench . -benchtime 2s
+
+states: ## states a second of the explorer and of Spin, in turns
+	spec/beside.sh
 
 fuzz: ## every fuzz target for half a minute
 	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \

@@ -214,7 +214,7 @@ rate() {
 }
 
 for tool in spin gcc awk; do
-  command -v "$tool" >/dev/null || fail "$tool is not installed: apt-get install spin gcc libc6-dev gawk"
+  command -v "$tool" >/dev/null || fail "$tool is not installed: apt-get install spin gcc libc6-dev mawk"
 done
 while [ $# -gt 0 ]; do
   case $1 in

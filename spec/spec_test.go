@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,6 +69,32 @@ func TestUnexpectedVerdictFails(t *testing.T) {
 	out, err := exec.Command("bash", append([]string{"run.sh", "--row", "short", "incident", "base"}, cells...)...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "I1 holds, which expected.tsv does not say") {
 		t.Errorf("error %v for a verdict that was not expected:\n%s", err, out)
+	}
+}
+
+// TestBesideTakesTurns runs beside.sh with something in the explorer's place
+// that says how many states it has seen.
+func TestBesideTakesTurns(t *testing.T) {
+	t.Parallel()
+	needTools(t)
+	exe := filepath.Join(t.TempDir(), "kvcanary")
+	said := "#!/bin/sh\necho '{\"results\": [{\n \"states\": 5,\n}],\n \"states\": 1234,\n \"verdict\": \"holds\"}'\n"
+	if err := os.WriteFile(exe, []byte(said), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "beside.sh", "pair", "some", "1")
+	cmd.Env = append(os.Environ(), "KVCANARY="+exe)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for what, want := range map[string]int{
+		`(?m)^pair\texhaustive\t\d+\t[\d.]+\t\d+$`: 1, `(?m)^pair\tbitstate\t\d+\t[\d.]+\t\d+$`: 1, `(?m)^some\tmachines\t1234\t[\d.]+\t\d+$`: 1,
+		`(?m)^median\t(exhaustive|bitstate|machines)\t\t\t[1-9]\d*$`: 3,
+	} {
+		if got := regexp.MustCompile(what).FindAll(out, -1); len(got) != want {
+			t.Errorf("%d lines like %s, want %d:\n%s", len(got), what, want, out)
+		}
 	}
 }
 

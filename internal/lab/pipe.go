@@ -18,6 +18,10 @@ func StartPipe(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return pipe(cfg, setup, trace)
+}
+
+func pipe(cfg Config, setup node.Setup, trace *node.Tracer) (*Engine, error) {
 	m := model.New()
 	toPrefill, prefillToRouter := net.Pipe()
 	toDecode, decodeToRouter := net.Pipe()
@@ -55,7 +59,7 @@ func StartPipe(cfg Config) (*Engine, error) {
 		}
 		return err
 	}
-	_, err = shake(ctx, toDecode, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToDecode, nil)
+	_, err := shake(ctx, toDecode, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToDecode, nil)
 	if err == nil {
 		_, err = shake(ctx, toPrefill, setup, node.Greeting{Role: handoff.ToRouter}, handoff.ToPrefill, nil)
 	}
