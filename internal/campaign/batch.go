@@ -22,6 +22,7 @@ type pending struct {
 	old      *kept    // what an earlier sitting has made of it; nil for nothing
 	counts   countLog // what the tokenizer said of its prompt
 	requests int      // made for it
+	lost     int      // tokens of requests whose connection broke before any answer
 }
 
 // round makes exchanges, up to Concurrency at the same time, and hands them
@@ -160,12 +161,9 @@ func (r *runner) recall(batch []pending) error {
 func (r *runner) exchange(ctx context.Context, p *pending) {
 	e := &p.exchange
 	if p.old != nil {
-		e.Answer, e.Left, p.requests = p.old.Answer, p.old.Left, p.old.Requests
-		for range p.requests - 1 {
-			r.budget.again()
-		}
-	} else {
-		r.make(ctx, p)
+		r.remember(p)
+	} else if r.make(ctx, p); e.Answer == nil {
+		return // stopped before it was sent
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,17 +181,34 @@ func (r *runner) exchange(ctx context.Context, p *pending) {
 	r.cfg.Progress(r.progress)
 }
 
+// remember takes over what an earlier sitting has made of an exchange.
+func (r *runner) remember(p *pending) {
+	p.exchange.Answer, p.exchange.Left = p.old.Answer, p.old.Left
+	p.requests, p.lost = p.old.Requests, p.old.Lost
+	for n := range p.requests - 1 {
+		tokens := 0
+		if n == 0 {
+			tokens = p.lost
+		}
+		if r.budget.again(tokens) {
+			p.reserved += tokens
+		}
+	}
+}
+
 // make sends an exchange and keeps what came back.
 func (r *runner) make(ctx context.Context, p *pending) {
 	e := &p.exchange
-	e.Answer = r.attempts(ctx, p)
+	if e.Answer = r.attempts(ctx, p); e.Answer == nil {
+		return
+	}
 	f := e.Answer.Failure
 	e.Left = p.send.Hangup.Any() && f != nil && f.Kind == wire.FailedCanceled && ctx.Err() == nil
 	if err := r.redact.answer(e.Answer); err != nil && r.dir != nil {
 		r.dir.fail(err)
 	}
 	if r.dir != nil {
-		k := &kept{Exchange: *e, Requests: p.requests, Counts: p.counts.said}
+		k := &kept{Exchange: *e, Requests: p.requests, Lost: p.lost, Counts: p.counts.said}
 		r.dir.keep(k)
 	}
 }
@@ -213,7 +228,8 @@ func (r *runner) account(p *pending) {
 		r.result.Resumed++
 	}
 	prompt, completion := cost(e)
-	r.budget.settle(p.reserved, prompt+completion, true)
+	r.budget.settle(p.reserved, prompt+completion+p.lost, true)
+	r.result.Spent.PromptTokens += p.lost
 	if p.prompt.planted {
 		r.result.Controls.Planted++
 	}
@@ -244,13 +260,17 @@ func cost(e *wire.Exchange) (prompt, completion int) {
 	}
 	prompt = e.SentTokens
 	if a.Usage != nil {
-		return max(prompt, a.Usage.Prompt), a.Usage.Completion
+		return max(prompt, min(a.Usage.Prompt, mostTokens)), max(0, min(a.Usage.Completion, mostTokens))
 	}
 	if a.Refusal == nil {
 		completion = e.MaxTokens
 	}
 	return prompt, completion
 }
+
+// mostTokens is the most that one side of an exchange counts for, whatever the
+// target says that it has counted: sums of it stay numbers.
+const mostTokens = 1 << 40
 
 // sideBySide calls f(0) to f(n-1), in that order, up to Concurrency of them at
 // the same time.

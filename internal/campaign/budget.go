@@ -23,7 +23,7 @@ func (b *budget) reserve(tokens int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.limit.Tokens; l > 0 && b.spent+b.reserved+tokens > l {
-		return fmt.Sprintf("token budget of %d used up: the next exchange needs up to %d and %d are left", l, tokens, l-b.spent-b.reserved)
+		return fmt.Sprintf("token budget of %d used up: the next exchange needs up to %d and %d are left", l, tokens, max(0, l-b.spent-b.reserved))
 	}
 	if !b.request() {
 		return fmt.Sprintf("request budget of %d used up", b.limit.Requests)
@@ -32,18 +32,24 @@ func (b *budget) reserve(tokens int) string {
 	return ""
 }
 
-// again takes out one more request for an exchange that is sent again.
-func (b *budget) again() bool {
+// again takes out one more request for an exchange that is sent again, and the
+// tokens that it may cost once more: 0 where what was sent before has cost nothing.
+func (b *budget) again(tokens int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.request()
+	if l := b.limit.Tokens; l > 0 && tokens > 0 && b.spent+b.reserved+tokens > l || !b.request() {
+		return false
+	}
+	b.reserved += tokens
+	return true
 }
 
-// unused gives back a request that was taken out and not made.
-func (b *budget) unused() {
+// unused gives back what again has taken out for a request that was not made.
+func (b *budget) unused(tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.requests--
+	b.reserved -= tokens
 }
 
 func (b *budget) request() bool {

@@ -52,11 +52,11 @@ func TestBudgetNamesItself(t *testing.T) {
 	if why := b.reserve(10); !strings.Contains(why, "request budget of 1") {
 		t.Errorf("request budget says %q", why)
 	}
-	if b.again() {
+	if b.again(0) {
 		t.Error("one more request than the budget has")
 	}
 	b.settle(10, 0, false)
-	if !b.again() {
+	if !b.again(0) {
 		t.Error("the request of an exchange that was not sent is lost")
 	}
 	if got := b.left(); got != 100 {

@@ -14,6 +14,7 @@ import (
 type kept struct {
 	wire.Exchange
 	Requests int   `json:"requests"`         // made for it, those sent again included
+	Lost     int   `json:"lost,omitempty"`   // tokens of requests whose connection broke before any answer
 	Counts   []int `json:"counts,omitempty"` // what the target's tokenizer said of its prompt, in order; -1 for nothing
 }
 

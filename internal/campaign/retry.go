@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -15,51 +16,125 @@ const (
 	longestWait = 2 * time.Minute // of a single pause, whatever the target asks for
 )
 
-// attempts makes an exchange, again where that is sound: after a rate limit,
-// in which case nothing was served, and once after a connection that broke
-// before any byte of the answer, which is what an idle connection closed by
-// the other side looks like. The exchange stays the same one, with the same id.
+// attempts makes an exchange, again where that is sound: where the target asks
+// for patience, in which case nothing was served, and once after a connection
+// that broke before any byte of the answer, which is what an idle connection
+// closed by the other side looks like. The exchange stays the same one, with
+// the same id. It returns nil if ctx ended before anything was sent.
 func (r *runner) attempts(ctx context.Context, p *pending) *wire.Answer {
-	q := wire.Request{
-		Model: r.cfg.Target.Model, Key: r.cfg.Tenants[p.send.Tenant].Key, Messages: p.prompt.messages,
-		MaxTokens: p.send.MaxTokens, Temperature: p.send.Temperature, Stream: p.send.Stream,
-		RequestID: p.send.RequestID, TraceID: p.send.TraceID, Hangup: p.send.Hangup, Pace: p.send.Pace,
-	}
-	if p.send.Adapter != "" {
-		q.Model += ":" + p.send.Adapter
-	}
-	// The pauses of an exchange do not depend on what others do meanwhile.
+	q := r.request(p)
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(p.exchange.Seq)))
+	if !r.holds.wait(ctx, p.send.Tenant, random) {
+		return nil
+	}
 	for attempt := 1; ; attempt++ {
 		a := r.do(ctx, &p.exchange, q)
-		p.requests++
+		p.requests += 1 + a.Resent
 		pause, again := retry(a, attempt, random)
-		if !again || !r.budget.again() {
+		if !again {
 			return a
 		}
-		if !sleep(ctx, pause) {
-			r.budget.unused()
+		worst := 0
+		if a.Refusal == nil { // the prompt may have been read before the connection broke
+			worst = r.fit.worst(p.prompt)
+		} else {
+			r.holds.set(p.send.Tenant, a.Refusal.RetryAfter)
+		}
+		if !r.budget.again(worst) {
 			return a
+		}
+		if !sleep(ctx, pause) || !r.holds.wait(ctx, p.send.Tenant, random) {
+			r.budget.unused(worst)
+			return a
+		}
+		if worst > 0 {
+			p.reserved += worst
+			p.lost += p.exchange.SentTokens
 		}
 		discard(a)
 	}
 }
 
-// retry says whether an exchange should be sent again, and after how long.
+// request is an exchange as the client sends it.
+func (r *runner) request(p *pending) wire.Request {
+	s := &p.send
+	q := wire.Request{
+		Model: r.cfg.Target.Model, Key: r.cfg.Tenants[s.Tenant].Key, Messages: p.prompt.messages,
+		MaxTokens: s.MaxTokens, Temperature: s.Temperature, Stream: s.Stream,
+		RequestID: s.RequestID, TraceID: s.TraceID, Hangup: s.Hangup, Pace: s.Pace,
+		Resend: func() bool { return r.budget.again(0) },
+	}
+	if s.Adapter != "" {
+		q.Model += ":" + s.Adapter
+	}
+	return q
+}
+
+// retry says whether an exchange should be sent again, and after how long. A
+// server that is not available and names a time (RFC 9110 15.6.4) asks for
+// patience as a rate limit does.
 func retry(a *wire.Answer, attempt int, random *rand.Rand) (pause time.Duration, again bool) {
 	if a.Failure != nil {
 		reset := a.Failure.Kind == wire.FailedCut && a.Status == 0 && a.Raw.Size == 0
 		return 0, reset && attempt == 1
 	}
-	if a.Refusal == nil || a.Refusal.Kind != wire.RefusedRate || attempt >= maxAttempts {
+	r := a.Refusal
+	if r == nil || attempt >= maxAttempts {
 		return 0, false
 	}
-	if asked := a.Refusal.RetryAfter; asked > 0 {
-		// Exchanges that were all told the same time must not come back at once.
-		return asked + time.Duration(random.Int64N(int64(asked/10)+1)), asked <= longestWait
+	if r.Kind != wire.RefusedRate && !(r.Kind == wire.RefusedServer && r.Status == 503 && r.RetryAfter > 0) {
+		return 0, false
+	}
+	if r.RetryAfter > 0 {
+		return r.RetryAfter + jitter(r.RetryAfter, random), r.RetryAfter <= longestWait
 	}
 	pause = min(firstPause<<(attempt-1), longestWait)
 	return pause/2 + time.Duration(random.Int64N(int64(pause))), true
+}
+
+// jitter is up to a tenth of a pause: exchanges that were all told the same
+// time must not come back at once.
+func jitter(pause time.Duration, random *rand.Rand) time.Duration {
+	return time.Duration(random.Int64N(int64(pause/10) + 1))
+}
+
+// holds keeps the requests of a tenant back for as long as the target has
+// asked any of them to wait. Safe for concurrent use.
+type holds struct {
+	mu    sync.Mutex
+	until map[int]time.Time // by tenant; never of a wall clock alone, which may be set
+}
+
+// set keeps the requests of a tenant back for a pause that the target asked
+// for, if it is one that is waited for at all.
+func (h *holds) set(tenant int, pause time.Duration) {
+	if pause <= 0 || pause > longestWait {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.until == nil {
+		h.until = map[int]time.Time{}
+	}
+	if end := time.Now().Add(pause); end.After(h.until[tenant]) {
+		h.until[tenant] = end
+	}
+}
+
+// wait returns when a request of the tenant may go out, or false if ctx ended
+// before.
+func (h *holds) wait(ctx context.Context, tenant int, random *rand.Rand) bool {
+	for {
+		h.mu.Lock()
+		left := time.Until(h.until[tenant])
+		h.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err() == nil
+		}
+		if !sleep(ctx, left+jitter(left, random)) {
+			return false
+		}
+	}
 }
 
 // sleep waits, and reports false if ctx ended before.

@@ -22,6 +22,7 @@ type runner struct {
 	id       int // run part of the canary ids
 	controls []canary.ID
 	budget   *budget
+	holds    holds
 	fit      *fitter
 	redact   *redactor
 	dir      *runDir // nil if nothing is kept
@@ -154,7 +155,7 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	}
 	r.soFar()
 	out := r.judge(ctx, p.Name, from, why)
-	out.Seconds = r.cfg.Now().Sub(began).Seconds()
+	out.Seconds = max(0, r.cfg.Now().Sub(began).Seconds())
 	r.result.Protocols = append(r.result.Protocols, out)
 	r.progress.Findings = len(r.result.Findings)
 	return targetErr
@@ -295,5 +296,6 @@ func (r *runner) finish(ctx context.Context) {
 	res.Diagnosis = r.diagnosis()
 	_, res.Spent.Requests = r.budget.used()
 	res.Resumable = r.cut && r.dir != nil
-	res.Ended = r.cfg.Now()
+	// Not what the clock on the wall says now: it may have been set meanwhile.
+	res.Ended = res.Started.Add(max(0, r.cfg.Now().Sub(res.Started)))
 }

@@ -23,7 +23,7 @@ func (c *Client) Do(ctx context.Context, r Request) *Answer {
 	for resent := 0; ; resent++ {
 		q := c.getQuirks()
 		a, param := c.exchange(ctx, r, q)
-		if c.mayBearKey(a, r, q) {
+		if c.mayBearKey(a, r, q) && r.mayResend() {
 			q.bearerKey = true
 			again, p := c.exchange(ctx, r, q)
 			resent++
@@ -33,12 +33,14 @@ func (c *Client) Do(ctx context.Context, r Request) *Answer {
 			}
 		}
 		a.Resent = resent
-		if param == "" || resent >= 3 || !c.learn(q, param) {
+		if param == "" || resent >= 3 || !c.learn(q, param) || !r.mayResend() {
 			return a
 		}
 		drop(a)
 	}
 }
+
+func (r *Request) mayResend() bool { return r.Resend == nil || r.Resend() }
 
 // drop removes what is kept of an answer that another one takes the place of.
 func drop(a *Answer) {

@@ -42,6 +42,9 @@ type Request struct {
 	TraceID   string
 	// Hangup says when the client goes away by itself; the zero value stays to the end.
 	Hangup Hangup
+	// Resend is asked before the request goes out once more by itself, because
+	// the target refused one of its fields; nil lets it.
+	Resend func() bool
 	// Pace is the pause before each read of the answer: a slow reader. 0 reads as fast as it comes.
 	Pace time.Duration
 }
