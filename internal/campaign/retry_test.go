@@ -3,6 +3,8 @@ package campaign
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +85,85 @@ func TestNoWaitIsLongerThanAllowed(t *testing.T) {
 		res := mustRun(t, config(f, one().protocol("smoke")))
 		if took := time.Since(start); took > 0 || f.calls != 1 || !strings.Contains(res.Protocols[0].Reason, "1h0m0s") {
 			t.Errorf("%v, %d calls, reason %q", took, f.calls, res.Protocols[0].Reason)
+		}
+	})
+}
+
+// A server that is not available and says for how long is asked again then; one
+// that says nothing may be refusing a long prompt.
+func TestUnavailableServerIsAskedAgain(t *testing.T) {
+	unavailable := func(after time.Duration) *fakeTarget {
+		return &fakeTarget{answer: func(_ context.Context, call int, _ string) *wire.Answer {
+			if call > 0 {
+				return nil
+			}
+			a := refused(wire.RefusedServer, 503, "restarting")
+			a.Refusal.RetryAfter = after
+			return a
+		}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := unavailable(20 * time.Second)
+		start := time.Now()
+		res := mustRun(t, config(f, one().protocol("smoke")))
+		if took := time.Since(start); f.calls != 2 || took < 20*time.Second || took > 22*time.Second || res.Protocols[0].Served != 1 {
+			t.Errorf("%d calls in %v, %+v", f.calls, took, res.Protocols[0])
+		}
+		f = unavailable(0)
+		if res := mustRun(t, config(f, one().protocol("smoke"))); f.calls != 1 || res.Verdict != Inconclusive {
+			t.Errorf("%d calls, verdict %s", f.calls, res.Verdict)
+		}
+	})
+}
+
+// While the target has asked one request of a tenant to wait, no other one of
+// that tenant goes out.
+func TestNobodyOvertakesAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var from, held time.Time // what goes out in the very moment does not know yet
+		early := 0
+		f := &fakeTarget{answer: func(_ context.Context, call int, _ string) *wire.Answer {
+			time.Sleep(time.Second) // never under the mutex, in which no bubble's time goes on
+			mu.Lock()
+			defer mu.Unlock()
+			if sent := time.Now().Add(-time.Second); sent.After(from) && sent.Before(held) {
+				early++
+			}
+			if call%7 == 0 {
+				from, held = time.Now(), time.Now().Add(10*time.Second)
+				return rateLimited(10 * time.Second)
+			}
+			return nil
+		}}
+		cfg := config(f, (&script{batches: [][]probe.Send{sends(20, 400)}}).protocol("smoke"))
+		cfg.Concurrency = 3
+		if res := mustRun(t, cfg); early > 0 || res.Protocols[0].Served != 20 {
+			t.Errorf("%d requests went out too early; %+v", early, res.Protocols[0])
+		}
+	})
+}
+
+// What one tenant was asked holds nobody else up.
+func TestHoldsAreForOneTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var last atomic.Int64 // when the other tenant sent last
+		f := &fakeTarget{answer: func(_ context.Context, _ int, prompt string) *wire.Answer {
+			if strings.Contains(prompt, "other") {
+				last.Store(int64(time.Since(start)))
+			} else if time.Since(start) == 0 {
+				return rateLimited(time.Minute)
+			}
+			return nil
+		}}
+		other := fillerSend(400)
+		other.Tenant = 1
+		other.Turns[0].Parts = append(other.Turns[0].Parts, probe.Part{Kind: probe.Literal, Text: "other"})
+		cfg := config(f, (&script{batches: [][]probe.Send{{fillerSend(400), other, other, other}}}).protocol("smoke"))
+		cfg.Tenants, cfg.Concurrency = []Tenant{{Name: "a"}, {Name: "b"}}, 2
+		if res := mustRun(t, cfg); f.calls != 5 || last.Load() > 0 || time.Since(start) < time.Minute {
+			t.Errorf("%d calls, the other tenant waited %v; %+v", f.calls, time.Duration(last.Load()), res.Protocols[0])
 		}
 	})
 }
