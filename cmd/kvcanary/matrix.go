@@ -10,16 +10,21 @@ import (
 )
 
 type matrixCmd struct {
-	Trials      int    `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
-	Faults      string `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
-	Protocols   string `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
-	Defences    string `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
-	Likelihoods string `placeholder:"FILE" help:"Write there the table that diagnoses rest on, made of these trials."`
-	Seed        uint64 `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
-	Format      string `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
+	Trials      int      `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
+	Faults      string   `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
+	Protocols   string   `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
+	Defences    string   `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
+	From        []string `placeholder:"FILE" help:"Measure nothing: take what was measured before, written with --format json. Repeat to join; of two cells of one kind the one with more trials counts."`
+	Document    string   `placeholder:"FILE" help:"Put the tables between the marks of this Markdown file, as in docs/power.md."`
+	Likelihoods string   `placeholder:"FILE" help:"Write there the table that diagnoses rest on, made of these trials."`
+	Seed        uint64   `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
+	Format      string   `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
 }
 
 func (c matrixCmd) Run(s *session) error {
+	if len(c.From) > 0 {
+		return c.again(s)
+	}
 	o, err := c.options()
 	if err != nil {
 		return err
@@ -46,7 +51,32 @@ func (c matrixCmd) Run(s *session) error {
 	return nil
 }
 
+// again shows what was measured before.
+func (c matrixCmd) again(s *session) error {
+	all := &matrix.Table{Schema: matrix.Schema, Seed: c.Seed}
+	for _, name := range c.From {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return unreachable(err)
+		}
+		t, err := matrix.Read(b)
+		if err != nil {
+			return unreachable(fmt.Errorf("%s: %w", name, err))
+		}
+		all.Merge(t)
+	}
+	if err := c.show(s, all); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
 func (c matrixCmd) show(s *session, table *matrix.Table) error {
+	if c.Document != "" {
+		if err := document(c.Document, table); err != nil {
+			return err
+		}
+	}
 	if c.Likelihoods != "" {
 		if err := os.WriteFile(c.Likelihoods, table.Likelihoods().JSON(), 0o644); err != nil {
 			return err
@@ -56,6 +86,18 @@ func (c matrixCmd) show(s *session, table *matrix.Table) error {
 		return table.Markdown(s.stdout)
 	}
 	return show(s, c.Format, table, func() error { return table.Text(s.stdout) })
+}
+
+// document renews the tables of a file.
+func document(name string, table *matrix.Table) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if b, err = table.Document(b); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return os.WriteFile(name, b, 0o644)
 }
 
 // options reads the flags.

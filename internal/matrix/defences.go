@@ -84,36 +84,47 @@ func best(fault string, probes []Probe) Probe {
 func (t *Table) defended() bool { return len(t.Cells) > 0 && t.Cells[0].Defence != "" }
 
 // grid has a defence a line and a fault a column: what the defence does about
-// the fault, and in how many trials something of one request reached another.
+// the fault. Empty is not measured.
 func (t *Table) grid() [][]string {
 	out := [][]string{{"defence"}}
-	column, line := map[string]int{}, map[string]int{}
-	for _, c := range t.Cells {
+	at := func(c *Cell) (line, column int) {
 		fault := c.Fault + " (" + c.Probe + ")"
-		if column[fault] == 0 {
-			column[fault] = len(out[0])
-			out[0] = append(out[0], fault)
+		column = slices.Index(out[0], fault)
+		line = slices.IndexFunc(out, func(row []string) bool { return row[0] == c.Defence })
+		if column < 0 {
+			column, out[0] = len(out[0]), append(out[0], fault)
 		}
+		if line < 0 {
+			line, out = len(out), append(out, []string{c.Defence})
+		}
+		return line, column
 	}
-	for _, c := range t.Cells {
-		if line[c.Defence] == 0 {
-			line[c.Defence] = len(out)
-			out = append(out, append([]string{c.Defence}, make([]string, len(column))...))
-		}
-		out[line[c.Defence]][column[c.Fault+" ("+c.Probe+")"]] = c.verdict()
+	for i := range t.Cells {
+		at(&t.Cells[i])
+	}
+	for i := range out {
+		out[i] = append(out[i], make([]string, len(out[0])-len(out[i]))...)
+	}
+	for i := range t.Cells {
+		line, column := at(&t.Cells[i])
+		out[line][column] = t.Cells[i].verdict()
 	}
 	return out
 }
 
-// verdict is the verdict with how many trials came to the like of it.
+// verdict is the verdict, with in how many trials it came to that unless it did in all.
 func (c *Cell) verdict() string {
+	n := c.Trials
 	switch c.Verdict {
 	case Misses:
-		return fmt.Sprintf("%s %d/%d", c.Verdict, c.Crossed, c.Trials)
-	case Detects:
-		return fmt.Sprintf("%s %d/%d", c.Verdict, c.Failed, c.Trials)
+		n = c.Crossed
 	case Blunts:
-		return fmt.Sprintf("%s %d/%d", c.Verdict, c.Found.Count, c.Trials)
+		n = c.Found.Count
+	case Detects:
+		n = c.Failed
 	}
-	return string(c.Verdict)
+	if n == c.Trials {
+		return string(c.Verdict)
+	}
+	return fmt.Sprintf("%s %d/%d", c.Verdict, n, c.Trials)
 }

@@ -160,7 +160,7 @@ func TestDefencesLive(t *testing.T) {
 	if err := table.Markdown(&md); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(md.String(), "| none | misses 2/2 |") || !strings.Contains(md.String(), "| coverage | detects 2/2 |") {
+	if !strings.Contains(md.String(), "| none | misses |") || !strings.Contains(md.String(), "| coverage | detects |") {
 		t.Errorf("markdown:\n%s", &md)
 	}
 }

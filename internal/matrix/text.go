@@ -10,17 +10,17 @@ import (
 // columns in the same order.
 func (t *Table) Text(w io.Writer) error {
 	if t.defended() {
-		return t.write(w, t.grid(), "", "  ", "")
+		return write(w, t.grid(), "", "  ", "")
 	}
-	return t.write(w, t.rows(), "", "  ", "")
+	return write(w, t.rows(), "", "  ", "")
 }
 
 // Markdown writes the table as Markdown.
 func (t *Table) Markdown(w io.Writer) error {
 	if t.defended() {
-		return t.write(w, t.grid(), "| ", " | ", " |")
+		return write(w, t.grid(), "| ", " | ", " |")
 	}
-	return t.write(w, t.rows(), "| ", " | ", " |")
+	return write(w, t.rows(), "| ", " | ", " |")
 }
 
 // rows has a cell a line; the first line names the columns.
@@ -40,7 +40,7 @@ func (t *Table) rows() [][]string {
 }
 
 // write writes lines of equal width; in Markdown a rule goes under the first.
-func (t *Table) write(w io.Writer, rows [][]string, left, between, right string) error {
+func write(w io.Writer, rows [][]string, left, between, right string) error {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, v := range row {
