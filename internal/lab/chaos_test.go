@@ -180,8 +180,35 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// The same crowd finds each fault, without any kills: the test can fail. With
-// the defence that is named, it finds nothing foreign.
+// leaks has the crowd at an engine with a fault until somebody is told what is
+// another's; the long form with all the clients and kills of TestChaos.
+func leaks(t *testing.T, fault string) {
+	t.Helper()
+	cfg, clients := busy(fault), 8
+	if cfg.Restart = *sweep; *sweep {
+		clients = 64
+	}
+	e := startProcesses(t, cfg)
+	c, killer := &crowd{engine: e}, make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var dead atomic.Int64
+	go func() {
+		defer close(killer)
+		if *sweep {
+			c.kills(ctx, 2*time.Second, &dead)
+		}
+	}()
+	c.gather(t, clients, 2*time.Minute, func(c *crowd) bool {
+		return c.leaks.Load() > 0 && (!*sweep || dead.Load() > 2)
+	})
+	cancel()
+	<-killer
+	t.Logf("%s: %d kills", fault, dead.Load())
+	e.Close()
+}
+
+// The same crowd finds each fault: the test can fail. With the defence that is
+// named, it finds nothing foreign.
 func TestChaosFindsFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault    string
@@ -189,9 +216,7 @@ func TestChaosFindsFaults(t *testing.T) {
 	}{
 		{"late_write", []string{"quiesce", "tags"}}, {"stale_source", []string{"generations"}}, {"double_owner", []string{"tags", "owner_audit"}},
 	} {
-		e := startProcesses(t, busy(c.fault))
-		(&crowd{engine: e}).gather(t, 8, 2*time.Minute, func(c *crowd) bool { return c.leaks.Load() > 0 })
-		e.Close()
+		leaks(t, c.fault)
 		for _, defence := range c.defences {
 			cfg := busy(c.fault)
 			cfg.Defences = []string{defence}

@@ -44,3 +44,9 @@ func TestDefencesAgainstTheIncident(t *testing.T) {
 		}
 	}
 }
+
+// handoffDefences are those that live in the handoff and not in what is around it.
+var handoffDefences = []string{
+	"checksum:sender", "checksum:receiver", "checksum_absent:skip", "checksum_absent:reject", "tags:at_reserve", "tags:by_writer", "coverage", "retire",
+	"generations", "quiesce", "unique_ids",
+}

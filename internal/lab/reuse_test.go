@@ -89,10 +89,7 @@ func TestEarlyPublishNeverWritten(t *testing.T) {
 		{[]string{"publish_after_commit"}, false}, {[]string{"block_tags"}, false}, {[]string{"zero_on_alloc:all"}, false},
 	}
 	if *sweep { // the handoff's defences say nothing about a block of the cache: a column of docs/verification.md
-		for _, d := range []string{
-			"checksum:sender", "checksum:receiver", "checksum_absent:skip", "checksum_absent:reject", "tags:at_reserve", "tags:by_writer", "coverage", "retire",
-			"generations", "quiesce", "unique_ids",
-		} {
+		for _, d := range handoffDefences {
 			cases = append(cases, cases[0])
 			cases[len(cases)-1].defences = []string{d}
 		}
