@@ -40,6 +40,7 @@ type labCmd struct {
 	Truncate bool     `name:"allow-auto-truncate" help:"Cut a prompt that is too long, silently, instead of refusing it."`
 	Refusal  string   `name:"refusal-shape" default:"sse" placeholder:"S" help:"How a refusal reaches a streaming client: sse (within a 200, as SGLang does), status, or bare. Default: ${default}."`
 
+	SlotCache   int    `placeholder:"N" help:"Tokens of a prompt that each of prefill's slots keeps for the next prompt of the same tenant. Default: none."`
 	AnswerCache string `placeholder:"K" help:"Keep answers in the gateway, for the tenant they were given to: exact for the same prompt, semantic for one much like it. Default: none."`
 
 	Transport string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
@@ -168,7 +169,7 @@ func (c labCmd) config() lab.Config {
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
 		PrefixCache: c.PrefixCache, Tier: c.Tier,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
-		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit, AnswerCache: c.AnswerCache,
+		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit, AnswerCache: c.AnswerCache, SlotCache: c.SlotCache,
 	}
 }
 

@@ -47,6 +47,9 @@ type Config struct {
 	// AnswerCache has the gateway keep answers: "exact" for the same prompt,
 	// "semantic" for one much like it, both for the same tenant only.
 	AnswerCache string
+	// SlotCache has each of prefill's slots keep so many tokens of a prompt, for
+	// the next one of the same tenant that begins like it; 0 keeps none.
+	SlotCache int
 	// Now is the clock that ids come from, where they do; nil is [time.Now].
 	Now func() time.Time
 	// Trace is a file that every step of every machine is appended to; empty traces nothing.
@@ -92,11 +95,15 @@ func (c Config) setup() (node.Setup, error) {
 	if err != nil {
 		return node.Setup{}, err
 	}
+	slots, err := c.slotTokens(on)
+	if err != nil {
+		return node.Setup{}, err
+	}
 	workers := c.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
 }
 
 // Sizes of the prefix cache where a fault needs one and no other is asked for:
@@ -124,6 +131,21 @@ func (c Config) prefix(on Settings) (prefix.Config, error) {
 		p.Pages, p.Blobs = max(1, cache/c.PageSize), tier/c.PageSize
 	}
 	return p, nil
+}
+
+// slotTokens is how much each slot keeps: whole pages, and some where a fault
+// needs it.
+func (c Config) slotTokens(on Settings) (int, error) {
+	tokens := c.SlotCache
+	switch {
+	case tokens < 0:
+		return 0, fmt.Errorf("slot cache of %d tokens: it cannot be negative", tokens)
+	case tokens == 0 && on.Node.Faults.Any(node.DirtyRestore|node.DirtyTail):
+		tokens = cacheTokens
+	case tokens == 0:
+		return 0, nil
+	}
+	return max(1, tokens/c.PageSize) * c.PageSize, nil
 }
 
 // settings reads the names of faults and defences.

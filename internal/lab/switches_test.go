@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/node"
 	"github.com/kvcanary/kvcanary/internal/lab/prefix"
 )
 
@@ -52,7 +53,7 @@ func TestSwitchesSwitch(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]prefix.Defences{
-		"salt": prefix.Salt, "salt:gpu_only": prefix.SaltCacheOnly, "full_compare": prefix.FullCompare,
+		"salt": prefix.Salt, "salt:gpu_only": prefix.SaltCacheOnly,
 		"publish_after_commit": prefix.AfterCommit, "block_tags": prefix.TagsByWriter, "block_tags:at_reserve": prefix.TagsAtReserve,
 		"tier_generations": prefix.BlobGenerations, "tier_checksum": prefix.ChecksumOfKey, "tier_checksum:hop": prefix.ChecksumOfHop,
 	} {
@@ -100,7 +101,11 @@ func TestSwitchesSwitch(t *testing.T) {
 	// Some reach further than the handoff.
 	for spec, want := range map[string]Settings{
 		"generations": {Handoff: handoff.Switches{Defences: handoff.Generations}, Gateway: GatewaySettings{Defences: BufferGenerations}},
-		"unique_ids":  {Handoff: handoff.Switches{Defences: handoff.UniqueIDs}, IDs: IDSettings{Unique: true}},
+		"full_compare": {
+			Prefix: prefix.Switches{Defences: prefix.FullCompare}, Node: node.Switches{Defences: node.CompareRestored},
+			Gateway: GatewaySettings{Defences: CompareTokens},
+		},
+		"unique_ids": {Handoff: handoff.Switches{Defences: handoff.UniqueIDs}, IDs: IDSettings{Unique: true}},
 	} {
 		var got Settings
 		apply, err := ParseDefence(spec)

@@ -73,6 +73,18 @@ func (c *Cache) Page(i int32) []byte {
 // Zero clears a page.
 func (c *Cache) Zero(i int32) { clear(c.Page(i)) }
 
+// ZeroFrom clears the slots of a page from one on; 0 is all of them.
+func (c *Cache) ZeroFrom(page int32, slot int) {
+	p := c.Page(page)
+	rows := func(start, row int) { clear(p[start+slot*row : start+c.pageSize*row]) }
+	rows(0, key1Bytes)
+	rows(c.pageSize*key1Bytes, val1Bytes)
+	for d := range depth {
+		rows(c.pageSize*(key1Bytes+val1Bytes)+d*c.depthBytes(), codeDims)
+	}
+	rows(c.pageSize*(key1Bytes+val1Bytes+key2Bytes), val2Bytes)
+}
+
 // slot finds a slot of a sequence: its page and its index there.
 func (c *Cache) slot(t Table, s int) (page []byte, i int) {
 	return c.Page(t[s/c.pageSize]), s % c.pageSize

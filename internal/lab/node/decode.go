@@ -26,7 +26,7 @@ func RunDecode(ctx context.Context, s Setup, m *model.Model, mem *Memory, router
 		asked:   map[handoff.Room]*asked{},
 		rows:    rows{skewed: s.Also.Faults.Any(RowSkew)},
 	}
-	d.slots.clean = d.also.Any(SlotReset | ZeroSlots)
+	d.slots.clean = d.also.Any(SlotReset|ZeroSlots) || !s.Also.Faults.Any(DirtyRecurrent)
 	d.trace = trace
 	trace.Start()
 	return d.run(ctx, d)

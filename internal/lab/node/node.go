@@ -24,9 +24,12 @@ import (
 type Setup struct {
 	Handoff handoff.Config
 	Prefix  prefix.Config // of prefill's cache; its page size is the pools'
-	Also    Switches      // of what is beside the machines
-	Workers int           // goroutines that compute at the same time, at least 1
-	Trace   string        // file that every step of a machine is appended to; empty traces nothing
+	// SlotTokens is how much of a prompt a slot of prefill keeps, tokens, whole
+	// pages; 0 is no slots.
+	SlotTokens int
+	Also       Switches // of what is beside the machines
+	Workers    int      // goroutines that compute at the same time, at least 1
+	Trace      string   // file that every step of a machine is appended to; empty traces nothing
 	// Lag is how long a one-sided write takes at most; how long each takes is
 	// drawn evenly, so that they end in any order.
 	Lag time.Duration

@@ -30,6 +30,7 @@ func RunPrefill(ctx context.Context, s Setup, m *model.Model, router net.Conn, m
 		prompts: map[handoff.Room]prompt{},
 		lags:    rand.New(rand.NewPCG(uint64(s.Lag), 1)),
 		reuse:   newReuse(s.Prefix),
+		kept:    newKept(s),
 	}
 	p.trace = trace
 	trace.Start()
@@ -42,6 +43,7 @@ type prefill struct {
 	prompts map[handoff.Room]prompt
 	job     job
 	reuse   *reuse // nil without a prefix cache
+	kept    *kept  // nil without slots
 
 	unsent []handoff.Action // for decode, in order
 	flying []flight         // one-sided writes that have begun
@@ -64,8 +66,9 @@ type job struct {
 	model  *model.Model
 	tokens []byte // pictures in place of their placeholders
 	table  model.Table
-	done   int     // tokens whose KV is written
-	reused *reused // nil if nothing is looked for or kept in the prefix cache
+	done   int         // tokens whose KV is written
+	slot   *promptSlot // nil without slots
+	reused *reused     // nil if nothing is looked for or kept in the prefix cache
 }
 
 func (p *prefill) take(f *Frame) {
@@ -135,9 +138,20 @@ func (p *prefill) begin(a handoff.Action) {
 	for _, page := range p.job.table {
 		p.mem.clear(page)
 	}
-	if p.reuse != nil && !a.Placeholder {
+	if p.kept != nil && !a.Placeholder {
+		p.restore(of)
+	}
+	if p.reuse != nil && !a.Placeholder && p.job.done == 0 {
 		p.job.reused = p.reuse.find(of.prompt(tokens[:a.Tokens]))
 	}
+}
+
+// restore begins with what a slot has of the prompt.
+func (p *prefill) restore(of Origin) {
+	j := &p.job
+	r := p.prompts[j.room]
+	j.slot, j.done, r.cached = p.kept.restore(j, of, p.cache)
+	p.prompts[j.room] = r
 }
 
 // halt lets go of the prompt under way.
@@ -204,6 +218,9 @@ func (p *prefill) keep(j *job, tokens int) {
 func (p *prefill) first() {
 	j := p.job
 	p.job = job{}
+	if j.slot != nil {
+		p.kept.save(j.slot, j, p.prompts[j.room].of, p.cache)
+	}
 	p.sign(j)
 	last := len(j.tokens) - 1
 	logits := j.model.Logits(p.cache, j.table, last, j.tokens[last], p.setup.Workers)

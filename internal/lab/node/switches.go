@@ -42,6 +42,8 @@ const (
 	ZeroSlots
 	// OwnerAudit looks for pages that are in two tables before each step.
 	OwnerAudit
+	// CompareRestored compares the prompt that a slot was restored with.
+	CompareRestored
 )
 
 // On is the set of all defences that are on.
