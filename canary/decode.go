@@ -18,17 +18,21 @@ func newViews(c *Coder, o ScanOptions, found func(Hit)) []view {
 		}
 		return s
 	}
-	percent := &percents{back: make([]byte, 0, percentBack), out: &decoded{sigs: []int64{}}}
-	percent.out.text.init(c, o, func(f finding) {
-		// What the text itself shows as well is reported as that.
-		if f.end.sig > f.start.sig {
-			found(f.hit("percent"))
-		}
-	})
+	// What the text itself shows as well is reported as that.
+	counting := func(name string) *decoded {
+		d := &decoded{sigs: []int64{}}
+		d.text.init(c, o, func(f finding) {
+			if f.end.sig > f.start.sig {
+				found(f.hit(name))
+			}
+		})
+		return d
+	}
 	return []view{
 		base("base64", &base64Digits, 6, base64Least, 4),
 		base("hex", &hexDigits, 4, hexLeast, 2),
-		percent,
+		&percents{back: make([]byte, 0, percentBack), out: counting("percent")},
+		&markup{back: make([]byte, 0, markupBack), out: counting("markup")},
 	}
 }
 

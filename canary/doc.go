@@ -34,7 +34,8 @@
 //     or any other separators between words; escapes of JSON and program text
 //     (\n, \u0061, \x61), nested ones too; HTML character references;
 //     characters without width; full-width, circled and mathematical letters.
-//     ScanOptions.Decode looks into base64, hexadecimal and percent-encoding.
+//     ScanOptions.Decode looks into base64, hexadecimal and percent-encoding,
+//     and between tags, terminal colours and the NULs of UTF-16.
 //   - Hidden by: other words between the words, words run together, words
 //     translated or misspelt, fewer than eight words in a row.
 //   - Tokens are found with up to five letters of CANARY- cut off, in any case

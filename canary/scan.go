@@ -24,13 +24,13 @@ type Hit struct {
 	Words int    // how many words in a row, at least MinWords; 0 for a token
 	Start int64  // byte range in the scanned stream, as it is encoded there
 	End   int64  // one past the last byte
-	View  string // "" for the text itself, else the decoded view: "base64", "hex" or "percent"
+	View  string // "" for the text itself, else the decoded view: "base64", "hex", "percent" or "markup"
 }
 
 // ScanOptions says what a scanner looks for. The zero value looks for both
 // forms in the text itself.
 type ScanOptions struct {
-	Decode bool   // also look into base64, hexadecimal and percent-encoded runs
+	Decode bool   // also look into base64, hexadecimal and percent-encoded runs, and between tags, terminal colours and the NULs of UTF-16
 	Forms  []Form // look for these forms only; empty means all
 }
 

@@ -8,13 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
 type scanCmd struct {
 	KeyFile string   `name:"key-file" placeholder:"FILE" help:"Key that the canaries were made with. Default: kvcanary/key in the user's configuration directory."`
-	Decode  bool     `help:"Look into base64, hex and percent-encoded runs as well."`
+	Decode  bool     `default:"true" negatable:"" help:"Look into base64, hex and percent-encoded runs, UTF-16, and between tags and terminal colours as well."`
 	Format  string   `enum:"text,json" default:"text" help:"text or json."`
 	Files   []string `arg:"" optional:"" name:"file" help:"Files and folders to look through; standard input if none is named."`
 }
@@ -22,7 +24,7 @@ type scanCmd struct {
 // sighting is one line of the scan's output. JSON names are a contract.
 type sighting struct {
 	File     string `json:"file"`
-	Start    int64  `json:"start"` // byte range in the file
+	Start    int64  `json:"start"` // byte range in the file; of a text that was joined from pieces, all of it
 	End      int64  `json:"end"`
 	Form     string `json:"form"`
 	View     string `json:"view,omitempty"`
@@ -106,18 +108,75 @@ func (c scanCmd) scanFile(s *session, coder *canary.Coder, name string, show fun
 		defer f.Close()
 		in = f
 	}
-	n := 0
-	scanner := coder.NewScanner(canary.ScanOptions{Decode: c.Decode}, func(h canary.Hit) {
-		n++
-		show(sighting{
-			File: name, Start: h.Start, End: h.End, Form: string(h.Form), View: h.View,
-			Run: h.ID.Run(), Tenant: h.ID.Tenant(), Exchange: h.ID.Seq(), Word: h.Word, Words: h.Words,
-		})
-	})
-	if _, err := io.Copy(scanner, in); err != nil {
-		return n, err
+	f := fileScan{coder: coder, name: name, show: show, seen: map[canary.ID]bool{}}
+	err := f.scan(in, c.Decode)
+	return f.found, err
+}
+
+// joinMost is how much of a file is looked through for a recorded answer, whose
+// text is put together again from the events that it came in, bytes.
+const joinMost = 64 << 20
+
+// fileScan looks through one file.
+type fileScan struct {
+	coder *canary.Coder
+	name  string
+	show  func(sighting)
+	found int
+	seen  map[canary.ID]bool
+}
+
+func (f *fileScan) scan(in io.Reader, decode bool) error {
+	scanner := f.coder.NewScanner(canary.ScanOptions{Decode: decode}, f.tell)
+	record := &firstBytes{most: joinMost}
+	if _, err := io.Copy(io.MultiWriter(scanner, record), in); err != nil {
+		return err
 	}
-	return n, scanner.Close()
+	if err := scanner.Close(); err != nil {
+		return err
+	}
+	strands, _ := wire.Join(record.kept)
+	var best []canary.Hit // the longest of each canary that the file does not show as it is
+	for _, s := range strands {
+		for _, text := range []string{s.Text, s.Spaced()} {
+			for _, h := range f.coder.Scan([]byte(text)) {
+				switch i := slices.IndexFunc(best, func(b canary.Hit) bool { return b.ID == h.ID }); {
+				case f.seen[h.ID]:
+				case i < 0:
+					best = append(best, h)
+				case h.Words > best[i].Words:
+					best[i] = h
+				}
+			}
+		}
+	}
+	for _, h := range best {
+		h.View, h.Start, h.End = "joined", 0, record.size
+		f.tell(h)
+	}
+	return nil
+}
+
+func (f *fileScan) tell(h canary.Hit) {
+	f.found++
+	f.seen[h.ID] = true
+	f.show(sighting{
+		File: f.name, Start: h.Start, End: h.End, Form: string(h.Form), View: h.View,
+		Run: h.ID.Run(), Tenant: h.ID.Tenant(), Exchange: h.ID.Seq(), Word: h.Word, Words: h.Words,
+	})
+}
+
+// firstBytes keeps the first bytes that are written to it.
+type firstBytes struct {
+	kept []byte
+	most int
+	size int64
+}
+
+func (b *firstBytes) Write(p []byte) (int, error) {
+	b.size += int64(len(p))
+	b.kept = append(b.kept, p[:min(len(p), b.most-len(b.kept))]...)
+	return len(p), nil
 }
 
 // printer returns what writes one sighting: a line of text, or a line of JSON.
