@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case "lab-other":
 			exit(other(os.Args[2]))
+		case "lab-meddled":
+			exit(meddled())
 		case "lab-dead":
 			os.Stderr.WriteString("out of memory\n")
 			os.Exit(1)
@@ -53,14 +55,18 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+func readOrders(in io.Reader) (o orders, err error) {
+	line, err := bufio.NewReader(in).ReadBytes('\n')
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(line, &o)
+}
+
 // other is a node of another make: it does not do what it was ordered to.
 func other(how string) error {
-	line, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+	o, err := readOrders(os.Stdin)
 	if err != nil {
-		return err
-	}
-	var o orders
-	if err := json.Unmarshal(line, &o); err != nil {
 		return err
 	}
 	h := &o.Setup.Handoff
