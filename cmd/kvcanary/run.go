@@ -28,7 +28,7 @@ import (
 const askAbove = 1_000_000
 
 type runCmd struct {
-	Protocols []string `arg:"" optional:"" name:"protocol" help:"Protocols to run: ${protocols}. All of them if none is named."`
+	Protocols []string `arg:"" optional:"" name:"protocol" help:"Protocols to run: ${protocols}. If none is named, those that make sense for the target and the budget."`
 
 	Config    string   `placeholder:"FILE" help:"YAML file that says what these flags say; flags win over it. See docs/config.md."`
 	BaseURL   string   `name:"base-url" placeholder:"URL" help:"Where the API is; most end in /v1. Needed, here or in the file."`
@@ -75,7 +75,7 @@ func (c runCmd) Run(s *session) error {
 			return err
 		}
 	}
-	plan, err := campaign.DryRun(cfg)
+	plan, err := c.forecast(s, &cfg)
 	if err != nil {
 		return exitError{exitUsage, err}
 	}
@@ -143,7 +143,7 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	if err != nil {
 		return campaign.Config{}, err
 	}
-	protocols, err := c.protocols(s, len(tenants))
+	protocols, err := c.protocols()
 	if err != nil {
 		return campaign.Config{}, err
 	}
@@ -298,17 +298,37 @@ func (c runCmd) secret(s *session, variable string) (string, error) {
 	return key, nil
 }
 
-// protocols are those that were named, else all that make sense.
-func (c runCmd) protocols(s *session, tenants int) ([]probe.Protocol, error) {
+// forecast is what the run would send. Where no protocol was named it also
+// chooses those that make sense, and says why.
+func (c runCmd) forecast(s *session, cfg *campaign.Config) (*campaign.Forecast, error) {
+	if len(c.Protocols) > 0 {
+		if c.plan != nil {
+			cfg.Choices = c.plan.Choices
+		}
+		return campaign.DryRun(*cfg)
+	}
+	chosen, why, plan, err := campaign.Choose(*cfg, cfg.Protocols)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Protocols, cfg.Choices = chosen, why
+	for _, w := range why {
+		if w.Runs {
+			fmt.Fprintf(s.stderr, "kvcanary: %s: %s\n", w.Protocol, w.Reason)
+		} else {
+			fmt.Fprintf(s.stderr, "kvcanary: %s is left out: %s\n", w.Protocol, w.Reason)
+		}
+	}
+	return plan, nil
+}
+
+// protocols are those that were named, else all there are to choose of.
+func (c runCmd) protocols() ([]probe.Protocol, error) {
 	if c.Classic && len(c.Protocols) > 0 && !slices.Contains(c.Protocols, "smoke") {
 		return nil, usageErrorf("--classic is a way to run smoke: name smoke, or leave it out")
 	}
 	var chosen []probe.Protocol
 	for _, p := range probe.All() {
-		if p.Name == "tenants" && len(c.Protocols) == 0 && tenants < 2 {
-			fmt.Fprintln(s.stderr, "kvcanary: one identity was given, so what one tenant sees of another is not tested: add --tenant twice")
-			continue
-		}
 		if c.Classic && p.Name == "smoke" {
 			p = probe.Classic()
 		}

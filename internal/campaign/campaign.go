@@ -63,6 +63,7 @@ type Config struct {
 	Tenants   []Tenant // at least one
 	Protocols []probe.Protocol
 	Oracles   []oracle.Oracle
+	Choices   []Choice // why the protocols were chosen, if nobody has named them
 	Facts     Facts
 	Budget    Budget
 	// Before is what the target was asked before the campaign, for instance to

@@ -31,18 +31,16 @@ type PlannedSend struct {
 // DryRun forecasts a campaign without sending anything: every protocol is
 // driven by simulated answers. Only token counts are estimates.
 func DryRun(cfg Config) (*Forecast, error) {
-	cfg, err := cfg.complete()
+	r, err := rehearsal(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Client, cfg.Progress, cfg.Observe, cfg.Oracles, cfg.OutDir = simulation{}, nil, nil, nil, ""
-	cfg.Budget.Time = 0
-	r := newRunner(cfg)
-	r.do = func(_ context.Context, e *wire.Exchange, _ wire.Request) *wire.Answer {
-		return simulate(e, cfg.Facts.Context)
-	}
 	r.run(context.Background())
+	return r.forecast(), nil
+}
 
+// forecast is what a rehearsal has come to.
+func (r *runner) forecast() *Forecast {
 	out := &Forecast{Sends: []PlannedSend{}}
 	for i := range r.all {
 		e := &r.all[i]
@@ -53,7 +51,7 @@ func DryRun(cfg Config) (*Forecast, error) {
 		}
 	}
 	out.Stopped = r.overdrawn
-	return out, nil
+	return out
 }
 
 // simulation counts tokens as most tokenizers do on canary text, roughly.

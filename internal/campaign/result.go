@@ -53,6 +53,7 @@ type Result struct {
 	Reason    string           `json:"reason,omitempty"` // why the verdict is inconclusive, for the run as a whole
 	Target    Target           `json:"target"`
 	Protocols []ProtocolResult `json:"protocols"`
+	Choices   []Choice         `json:"choices,omitempty"` // why these protocols ran and others did not, if nobody has named any
 	Findings  []oracle.Finding `json:"findings"`
 	// Diagnosis is which class of fault the findings look like, the likeliest
 	// first. It is a hint where to look and changes no verdict.

@@ -34,6 +34,7 @@ type Record struct {
 	Tenants     []string  `json:"tenants"`
 	Protocols   []string  `json:"protocols"`
 	Oracles     []string  `json:"oracles"`
+	Choices     []Choice  `json:"choices,omitempty"` // why these protocols, if nobody has named them
 	Facts       Facts     `json:"facts"`
 	Budget      Budget    `json:"budget"`
 	Before      Before    `json:"before,omitzero"` // spent before the first exchange

@@ -61,7 +61,7 @@ func newRunner(cfg Config) *runner {
 		made:   map[int]made{},
 		result: &Result{
 			Schema: Schema, Target: cfg.Target, Seed: cfg.Seed, Run: id, KeyID: cfg.Key.ID(),
-			Started: cfg.Now(), Version: cfg.Version,
+			Started: cfg.Now(), Version: cfg.Version, Choices: cfg.Choices,
 			Protocols: []ProtocolResult{}, Findings: []oracle.Finding{},
 		},
 		progress: Progress{BudgetTokens: cfg.Budget.Tokens, BudgetCalls: cfg.Budget.Requests},
@@ -84,7 +84,7 @@ func hash(seed uint64, use string) uint64 {
 func (r *runner) record() Record {
 	c := r.cfg
 	out := Record{
-		Schema: PlanSchema, Target: c.Target, Facts: c.Facts, Budget: c.Budget, Before: c.Before, Concurrency: c.Concurrency,
+		Schema: PlanSchema, Target: c.Target, Facts: c.Facts, Budget: c.Budget, Before: c.Before, Choices: c.Choices, Concurrency: c.Concurrency,
 		Seed: c.Seed, Run: r.id, KeyID: c.Key.ID(), Started: r.result.Started, Version: c.Version,
 	}
 	for _, t := range c.Tenants {
@@ -280,6 +280,10 @@ func (r *runner) finish(ctx context.Context) {
 	if len(res.Protocols) < len(r.cfg.Protocols) {
 		res.Verdict = res.Verdict.worse(Inconclusive)
 	}
+	leftOut := r.cfg.leftOut()
+	if leftOut != "" {
+		res.Verdict = res.Verdict.worse(Inconclusive)
+	}
 	if why := r.stopped(ctx); why != "" && res.Verdict != Clean {
 		res.Reason = why
 	}
@@ -287,6 +291,9 @@ func (r *runner) finish(ctx context.Context) {
 		if res.Verdict == Inconclusive && res.Reason == "" && p.Verdict == Inconclusive {
 			res.Reason = p.Name + ": " + p.Reason
 		}
+	}
+	if res.Verdict == Inconclusive && res.Reason == "" {
+		res.Reason = leftOut
 	}
 	if n := res.Controls.NeverSentHits; n > 0 {
 		res.Verdict = Inconclusive

@@ -100,7 +100,7 @@ func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
 func TestTheSchemaNamesEveryField(t *testing.T) {
 	from, run, p := 0, 0, 0.5
 	full := Result{
-		Reason: "x", Resumable: true, Resumed: 1, Target: Target{Engine: "x"}, Diagnosis: []diagnose.Diagnosis{{Mode: "x"}},
+		Reason: "x", Resumable: true, Resumed: 1, Choices: []Choice{{Protocol: "x", Runs: true, Reason: "x", Budget: true}}, Target: Target{Engine: "x"}, Diagnosis: []diagnose.Diagnosis{{Mode: "x"}},
 		Protocols: []ProtocolResult{{Bound: &Bound{}, Reason: "x"}},
 		Findings: []oracle.Finding{{
 			FromExchange: &from, FromTenant: "x", Channel: wire.Content, PValue: &p,

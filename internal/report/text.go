@@ -32,6 +32,12 @@ func Text(w io.Writer, r *campaign.Result) error {
 	for _, p := range r.Protocols {
 		protocol(&b, p)
 	}
+	for _, c := range r.Choices {
+		if !c.Runs {
+			fmt.Fprintf(&b, "%-9s not run\n", c.Protocol)
+			paragraph(&b, "          ", c.Reason)
+		}
+	}
 	b.WriteString("\n")
 	limits(&b, r.Limits)
 	fmt.Fprintf(&b, "spent:   %s in %s, %s prompt and %s answer tokens\n",
