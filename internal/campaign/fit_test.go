@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
 func render(p prompt) string {
@@ -175,3 +176,22 @@ func TestPromptsStayOutOfMemory(t *testing.T) {
 }
 
 func abs(n int) int { return max(n, -n) }
+
+// The client is told how long a prompt is within JSON before it is made.
+func TestTextKnowsItsJSONSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		turns := []probe.Turn{{Role: "user", Parts: []probe.Part{
+			{Kind: probe.Literal, Text: rapid.String().Draw(t, "literal")}, {Kind: probe.Filler, N: 1}, {Kind: probe.Filler, N: 2},
+			{Kind: probe.Token}, {Kind: probe.Literal, Text: "\n\"\t\\"}, {Kind: probe.Nonce, N: 2},
+		}}}
+		coder := canary.New(testKey())
+		m := newTemplate(coder, canary.MakeID(1, 0, 1), probe.Send{Turns: turns}, prefix{}).build(rapid.IntRange(0, 200).Draw(t, "words"), " a")
+		b, err := io.ReadAll(m[0].Text.Open())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := m[0].Text.(wire.Sized).JSONSize(), wire.JSONSize(string(b)); got != want {
+			t.Fatalf("%d, want %d for %q", got, want, b)
+		}
+	})
+}

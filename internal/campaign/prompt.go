@@ -96,6 +96,7 @@ func (t *template) build(words int, pad string) []wire.Message {
 type text struct {
 	segments []segment
 	size     int64
+	json     int64 // of all of it within a JSON string
 }
 
 // segment is a literal, or n words of a canary if n is not 0.
@@ -111,6 +112,7 @@ func (x *text) literal(s string) {
 	}
 	x.segments = append(x.segments, segment{literal: s})
 	x.size += int64(len(s))
+	x.json += wire.JSONSize(s)
 }
 
 // filler adds n words of a canary and returns the place behind them.
@@ -121,6 +123,7 @@ func (x *text) filler(from canary.Place, n int) canary.Place {
 	next, size := from.Skip(n)
 	x.segments = append(x.segments, segment{place: from, n: n})
 	x.size += size
+	x.json += size // words are letters
 	return next
 }
 
@@ -139,6 +142,9 @@ func (x *text) Open() io.Reader {
 
 // Size implements wire.Text.
 func (x *text) Size() int64 { return x.size }
+
+// JSONSize implements wire.Sized.
+func (x *text) JSONSize() int64 { return x.json }
 
 func totalSize(messages []wire.Message) int64 {
 	var n int64

@@ -73,13 +73,37 @@ func messagesIn(ms []Message, around func(Message) (head, tail string)) []segmen
 	return append(out, segment{json: "]"})
 }
 
-// bodySize is the exact length of a body in bytes. It generates every text
-// once and keeps none of it.
+// Sized is a [Text] that knows how long it is within a JSON string, bytes: it
+// need not be made once just to be measured.
+type Sized interface {
+	Text
+	JSONSize() int64
+}
+
+// JSONSize is how long s is within a JSON string, as it is sent, bytes.
+func JSONSize(s string) int64 {
+	var n int64
+	buf := make([]byte, 0, 256)
+	for src := []byte(s); len(src) > 0; {
+		part := src[:min(len(src), 64)]
+		var used int
+		buf, used = appendEscaped(buf[:0], part, len(part) == len(src))
+		n, src = n+int64(len(buf)), src[used:]
+	}
+	return n
+}
+
+// bodySize is the exact length of a body in bytes. A text that does not know
+// its own is made once for that, and none of it is kept.
 func bodySize(segs []segment) (int64, error) {
 	var n int64
 	for _, s := range segs {
 		if s.text == nil {
 			n += int64(len(s.json))
+			continue
+		}
+		if t, ok := s.text.(Sized); ok {
+			n += t.JSONSize()
 			continue
 		}
 		m, err := io.Copy(io.Discard, &escaper{src: s.text.Open()})

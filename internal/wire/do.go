@@ -163,6 +163,9 @@ func (c *Client) send(ctx context.Context, method, url, key string, names http.H
 	var body io.Reader
 	if segs != nil {
 		body = &bodyReader{segs: segs, moved: moved}
+		if size >= aheadFrom {
+			body = newAhead(body) // the transport closes it
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
