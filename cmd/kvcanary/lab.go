@@ -43,14 +43,15 @@ type labCmd struct {
 	SlotCache   int    `placeholder:"N" help:"Tokens of a prompt that each of prefill's slots keeps for the next prompt of the same tenant. Default: none."`
 	AnswerCache string `placeholder:"K" help:"Keep answers in the gateway, for the tenant they were given to: exact for the same prompt, semantic for one much like it. Default: none."`
 
-	Transport string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
-	WriteLag  time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
-	Restart   bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
-	TimeLimit time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
-	Tenant    []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
-	Trace     string        `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
-	StopOnEOF bool          `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
-	Seed      *uint64       `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
+	Transport   string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
+	WriteLag    time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
+	PrefillRate int           `placeholder:"N" help:"Tokens that prefill computes in a second at most, as a large model would. Default: as many as it can."`
+	Restart     bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
+	TimeLimit   time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
+	Tenant      []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
+	Trace       string        `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
+	StopOnEOF   bool          `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
+	Seed        *uint64       `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
 }
 
 // Help lists what can be switched on.
@@ -167,7 +168,7 @@ func (c labCmd) options(s *session) (api.Options, error) {
 func (c labCmd) config() lab.Config {
 	return lab.Config{
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
-		PrefixCache: c.PrefixCache, Tier: c.Tier,
+		PrefixCache: c.PrefixCache, Tier: c.Tier, PrefillRate: c.PrefillRate,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
 		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit, AnswerCache: c.AnswerCache, SlotCache: c.SlotCache,
 	}

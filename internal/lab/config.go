@@ -27,6 +27,10 @@ type Config struct {
 	// memory. 0 is none, except that a fault which needs one gets a small one.
 	PrefixCache int
 	Tier        int
+	// PrefillRate is how many tokens prefill computes in a second at most, so that
+	// a prompt takes as long as it would on an engine with a large model; 0 is as
+	// many as it can.
+	PrefillRate int
 	// AutoTruncate cuts a prompt that is too long, silently, instead of refusing it.
 	AutoTruncate bool
 	// Workers is how many goroutines each node computes with; 0 is one a processor.
@@ -103,7 +107,7 @@ func (c Config) setup() (node.Setup, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag}, nil
+	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag, PrefillRate: max(0, c.PrefillRate)}, nil
 }
 
 // Sizes of the prefix cache where a fault needs one and no other is asked for:

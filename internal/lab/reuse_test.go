@@ -95,7 +95,7 @@ func TestEarlyPublishNeverWritten(t *testing.T) {
 		}
 	}
 	for _, c := range cases {
-		cfg := Config{Context: 17_000, PrefillPool: 17_000, DecodePool: 20_480, PageSize: 16, PrefixCache: 8192}
+		cfg := Config{Context: 17_000, PrefillPool: 17_000, DecodePool: 20_480, PageSize: 16, PrefixCache: 8192, PrefillRate: 200_000}
 		cfg.Faults, cfg.Defences = []string{"early_publish"}, c.defences
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(3, 21))

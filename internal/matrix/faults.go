@@ -19,6 +19,10 @@ const AutoTruncate = "auto_truncate"
 // busy: a client has the time to leave while it is under way.
 const lag = 100 * time.Millisecond
 
+// prefillRate is how many tokens prefill computes in a second where a client has to be
+// able to leave while it does.
+const prefillRate = 40_000
+
 // timeLimit ends a request that a fault has made hang.
 const timeLimit = 20 * time.Second
 
@@ -98,6 +102,9 @@ func (o Options) config(c *cell) lab.Config {
 	}
 	if c.defence != "" && c.defence != NoDefence {
 		cfg.Defences = []string{c.defence}
+	}
+	if strings.HasPrefix(c.fault, "early_publish:") {
+		cfg.PrefillRate = prefillRate
 	}
 	if oneSided(c.fault) {
 		cfg.OneSided, cfg.Lag, cfg.Policy = true, lag, "lifo"

@@ -30,6 +30,9 @@ type Setup struct {
 	Also       Switches // of what is beside the machines
 	Workers    int      // goroutines that compute at the same time, at least 1
 	Trace      string   // file that every step of a machine is appended to; empty traces nothing
+	// PrefillRate is how many tokens of a prompt are computed in a second at most; 0
+	// is as many as can be.
+	PrefillRate int
 	// Lag is how long a one-sided write takes at most; how long each takes is
 	// drawn evenly, so that they end in any order.
 	Lag time.Duration

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 	"github.com/kvcanary/kvcanary/internal/lab/model"
@@ -42,8 +43,9 @@ type prefill struct {
 	machine *handoff.Prefill
 	prompts map[handoff.Room]prompt
 	job     job
-	reuse   *reuse // nil without a prefix cache
-	kept    *kept  // nil without slots
+	wake    time.Time // when the job goes on, if it waits for that
+	reuse   *reuse    // nil without a prefix cache
+	kept    *kept     // nil without slots
 
 	unsent []handoff.Action // for decode, in order
 	flying []flight         // one-sided writes that have begun
@@ -67,6 +69,7 @@ type job struct {
 	tokens []byte // pictures in place of their placeholders
 	table  model.Table
 	done   int         // tokens whose KV is written
+	due    time.Time   // when the next tokens may be computed at the earliest
 	slot   *promptSlot // nil without slots
 	reused *reused     // nil if nothing is looked for or kept in the prefix cache
 }
@@ -159,7 +162,7 @@ func (p *prefill) halt() {
 	if p.reuse != nil {
 		p.reuse.end(p.job.reused)
 	}
-	p.job = job{}
+	p.job, p.wake = job{}, time.Time{}
 }
 
 // work computes the next chunk of the prompt under way, or copies what the prefix
@@ -173,11 +176,41 @@ func (p *prefill) work() bool {
 		p.load(j)
 		return true
 	}
-	end := min(j.done+chunk, len(j.tokens))
+	end := min(j.done+p.turn(), len(j.tokens))
+	if !p.paced(j, end, time.Now()) {
+		return false
+	}
 	p.compute(j, end)
 	if j.done = end; end == len(j.tokens) {
 		p.first()
 	}
+	return true
+}
+
+// turn is how many tokens are computed in one turn: those of ten milliseconds, if
+// there is a rate.
+func (p *prefill) turn() int {
+	if rate := p.setup.PrefillRate; rate > 0 {
+		return min(chunk, max(1, rate/100))
+	}
+	return chunk
+}
+
+// paced reports whether enough time has passed to compute a prompt up to end.
+func (p *prefill) paced(j *job, end int, now time.Time) bool {
+	rate := p.setup.PrefillRate
+	if rate <= 0 {
+		return true
+	}
+	if j.due.IsZero() {
+		j.due = now
+	}
+	due := j.due.Add(time.Duration(end-j.done) * time.Second / time.Duration(rate))
+	if now.Before(due) {
+		p.wake = due
+		return false
+	}
+	j.due, p.wake = due, time.Time{}
 	return true
 }
 

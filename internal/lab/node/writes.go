@@ -41,16 +41,17 @@ func (p *prefill) dropped(queue []handoff.Action, which func(handoff.Event) bool
 
 func (p *prefill) ready() bool { return len(p.unsent) > 0 }
 
-// due is how long it takes until the next one-sided write ends.
+// due is how long it takes until the next one-sided write ends, or the prompt
+// under way goes on.
 func (p *prefill) due(now time.Time) time.Duration {
-	if len(p.flying) == 0 {
-		return -1
-	}
-	next := p.flying[0].end
-	for _, f := range p.flying[1:] {
-		if f.end.Before(next) {
+	next := p.wake
+	for _, f := range p.flying {
+		if next.IsZero() || f.end.Before(next) {
 			next = f.end
 		}
+	}
+	if next.IsZero() {
+		return -1
 	}
 	return max(0, next.Sub(now))
 }
