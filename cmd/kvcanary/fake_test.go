@@ -156,6 +156,9 @@ func fake(ts *testscript.TestScript, neg bool, args []string) {
 	kind, tls := strings.CutPrefix(args[0], "tls-")
 	kind, socket := strings.CutPrefix(kind, "unix-")
 	h, ok := fakes[kind]
+	if !ok {
+		h, ok = hostile[kind]
+	}
 	if dialect, speaks := strings.CutPrefix(kind, "speaks-"); speaks {
 		var s speaker
 		s, ok = speakers[dialect]
