@@ -1,0 +1,330 @@
+package receipt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Log is a transparency log in a directory. Its files never change, but for
+// checkpoint: a new one replaces it once all that it speaks of is on disk.
+type Log struct {
+	dir string
+	v   *Verifier
+}
+
+const (
+	tileHeight     = 8
+	bundle         = 1 << tileHeight // entries in a full bundle
+	checkpointFile = "checkpoint"
+	lockFile       = "lock"
+	// MaxEntry is the longest entry that a bundle can hold, bytes.
+	MaxEntry = 1<<16 - 1
+)
+
+// Open reads the log in a directory, which need not exist. The checkpoint has
+// to be signed by v.
+func Open(dir string, v *Verifier) (*Log, error) {
+	l := &Log{dir, v}
+	if _, err := l.Tree(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Tree is what the checkpoint says; a log without one is empty.
+func (l *Log) Tree() (tlog.Tree, error) {
+	p, err := os.ReadFile(filepath.Join(l.dir, checkpointFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return l.empty()
+	}
+	if err != nil {
+		return tlog.Tree{}, fmt.Errorf("read the log: %w", err)
+	}
+	t, err := openCheckpoint(l.v, p)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", filepath.Join(l.dir, checkpointFile), err)
+	}
+	return t, nil
+}
+
+// empty is a log without a checkpoint. A log that has ever been written to has
+// one, so where there are tiles it was taken away.
+func (l *Log) empty() (tlog.Tree, error) {
+	if _, err := os.Stat(filepath.Join(l.dir, "tile")); err == nil {
+		return tlog.Tree{}, fmt.Errorf("%s: the checkpoint is gone, and tiles are there: put it back from a copy", l.dir)
+	}
+	hash, err := tlog.TreeHash(0, nil)
+	return tlog.Tree{N: 0, Hash: hash}, err
+}
+
+// begin writes the checkpoint of an empty log, so that one without is none.
+func (l *Log) begin(s *Signer, tree tlog.Tree) error {
+	if _, err := os.Stat(filepath.Join(l.dir, checkpointFile)); err == nil {
+		return nil
+	}
+	signed, err := signCheckpoint(s, tree)
+	if err != nil {
+		return err
+	}
+	return l.replace(checkpointFile, signed)
+}
+
+// Append adds an entry and returns its index once it is safe on disk. Only one
+// process appends at a time; the clock must not be before the last entry's.
+func (l *Log) Append(s *Signer, entry []byte, now time.Time) (index int64, err error) {
+	if len(entry) > MaxEntry {
+		return 0, fmt.Errorf("an entry of %d bytes is longer than the %d that a log can hold", len(entry), MaxEntry)
+	}
+	if s.Public() != l.v.text {
+		return 0, errors.New("this key is not the log's: give the log's own")
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return 0, fmt.Errorf("make the log: %w", err)
+	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(l.dir, lockFile)).Lock()
+	if err != nil {
+		return 0, fmt.Errorf("lock the log: %w", err)
+	}
+	defer unlock()
+	tree, err := l.Tree()
+	if err != nil {
+		return 0, err
+	}
+	if err := l.inOrder(tree, now); err != nil {
+		return 0, err
+	}
+	if err := l.begin(s, tree); err != nil {
+		return 0, fmt.Errorf("begin the log: %w", err)
+	}
+	next, err := l.write(tree, entry)
+	if err != nil {
+		return 0, fmt.Errorf("write the log: %w", err)
+	}
+	signed, err := signCheckpoint(s, next)
+	if err != nil {
+		return 0, err
+	}
+	return tree.N, l.replace(checkpointFile, signed)
+}
+
+// inOrder refuses a clock that is before the last entry.
+func (l *Log) inOrder(tree tlog.Tree, now time.Time) error {
+	if tree.N == 0 {
+		return nil
+	}
+	p, err := l.entry(tree, tree.N-1)
+	if err != nil {
+		return err
+	}
+	last, err := ParseEntry(p)
+	if err != nil {
+		return err
+	}
+	if now.Before(last.Time) {
+		return fmt.Errorf("the clock says %s, and the last receipt was sealed at %s: set the clock",
+			now.UTC().Format(time.RFC3339), last.Time.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// write adds an entry to the tiles of a tree and returns the tree with it.
+// Nothing that tree speaks of is touched.
+func (l *Log) write(tree tlog.Tree, entry []byte) (tlog.Tree, error) {
+	old := l.reader(tree)
+	hashes, err := tlog.StoredHashes(tree.N, entry, old)
+	if err != nil {
+		return tree, err
+	}
+	first := tlog.StoredHashIndex(0, tree.N)
+	with := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		out := make([]tlog.Hash, len(indexes))
+		for i, x := range indexes {
+			if x >= first {
+				out[i] = hashes[x-first]
+				continue
+			}
+			h, err := old.ReadHashes([]int64{x})
+			if err != nil {
+				return nil, err
+			}
+			out[i] = h[0]
+		}
+		return out, nil
+	})
+	next := tlog.Tree{N: tree.N + 1}
+	if next.Hash, err = tlog.TreeHash(next.N, with); err != nil {
+		return tree, err
+	}
+	for _, t := range tlog.NewTiles(tileHeight, tree.N, next.N) {
+		data, err := tlog.ReadTileData(t, with)
+		if err != nil {
+			return tree, err
+		}
+		if err := l.replace(tilePath(t), data); err != nil {
+			return tree, err
+		}
+	}
+	return next, l.writeBundle(tree.N, entry)
+}
+
+// writeBundle writes the bundle that ends with entry n.
+func (l *Log) writeBundle(n int64, entry []byte) error {
+	var data []byte
+	if n%bundle > 0 {
+		var err error
+		if data, err = l.readBundle(n - 1); err != nil {
+			return err
+		}
+	}
+	data = binary.BigEndian.AppendUint16(data, uint16(len(entry)))
+	return l.replace(bundlePath(n), append(data, entry...))
+}
+
+// readBundle reads a bundle that holds entry n, as one of a log of n+1 entries.
+func (l *Log) readBundle(n int64) ([]byte, error) {
+	return os.ReadFile(filepath.Join(l.dir, filepath.FromSlash(bundlePath(n))))
+}
+
+// Entry returns entry n, as it stands in the newest bundle that has it.
+func (l *Log) Entry(n int64) ([]byte, error) {
+	tree, err := l.Tree()
+	if err != nil {
+		return nil, err
+	}
+	return l.entry(tree, n)
+}
+
+func (l *Log) entry(tree tlog.Tree, n int64) ([]byte, error) {
+	if n < 0 || n >= tree.N {
+		return nil, fmt.Errorf("the log has %d entries, and none of index %d", tree.N, n)
+	}
+	last := min((n/bundle+1)*bundle, tree.N) - 1
+	data, err := l.readBundle(last)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %s is not there", n, bundlePath(last))
+	}
+	for i := int64(0); ; i++ {
+		if len(data) < 2 {
+			return nil, fmt.Errorf("entry %d: its bundle ends before it", n)
+		}
+		size := int(binary.BigEndian.Uint16(data))
+		if len(data) < 2+size {
+			return nil, fmt.Errorf("entry %d: its bundle is cut", n)
+		}
+		if i == n%bundle {
+			return data[2 : 2+size], nil
+		}
+		data = data[2+size:]
+	}
+}
+
+// reader reads hashes of a tree and checks every tile against its root.
+func (l *Log) reader(tree tlog.Tree) tlog.HashReader {
+	if tree.N == 0 { // there is nothing to read, and no tile
+		return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) { return make([]tlog.Hash, len(indexes)), nil })
+	}
+	return tlog.TileHashReader(tree, tiles{l})
+}
+
+// tiles reads tiles from the log's directory.
+type tiles struct{ l *Log }
+
+func (tiles) Height() int { return tileHeight }
+
+func (t tiles) ReadTiles(want []tlog.Tile) ([][]byte, error) {
+	out := make([][]byte, len(want))
+	for i, x := range want {
+		p, err := os.ReadFile(filepath.Join(t.l.dir, filepath.FromSlash(tilePath(x))))
+		if err != nil {
+			return nil, fmt.Errorf("tile %s is not there", tilePath(x))
+		}
+		if len(p) != x.W*tlog.HashSize {
+			return nil, fmt.Errorf("tile %s has %d bytes, not %d", tilePath(x), len(p), x.W*tlog.HashSize)
+		}
+		out[i] = p
+	}
+	return out, nil
+}
+
+func (tiles) SaveTiles([]tlog.Tile, [][]byte) {}
+
+// tilePath is where tlog-tiles keeps a tile: as x/mod, without the height.
+func tilePath(t tlog.Tile) string {
+	return strings.Replace(t.Path(), fmt.Sprintf("tile/%d/", t.H), "tile/", 1)
+}
+
+// bundlePath is where the bundle stands whose last entry is n.
+func bundlePath(n int64) string {
+	t := tlog.Tile{H: tileHeight, L: 0, N: n / bundle, W: int(n%bundle) + 1}
+	return strings.Replace(tilePath(t), "tile/0/", "tile/entries/", 1)
+}
+
+// replace writes a file whole or not at all, and safe from a crash.
+func (l *Log) replace(name string, data []byte) (err error) {
+	path := filepath.Join(l.dir, filepath.FromSlash(name))
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func openCheckpoint(v *Verifier, p []byte) (tlog.Tree, error) {
+	n, err := note.Open(p, note.VerifierList(v.note))
+	if err != nil {
+		return tlog.Tree{}, fmt.Errorf("the checkpoint: %w", ErrSignature)
+	}
+	origin, rest, _ := strings.Cut(n.Text, "\n")
+	if origin != v.Name() {
+		return tlog.Tree{}, fmt.Errorf("the checkpoint is of log %q, not %q", origin, v.Name())
+	}
+	// x/mod's form has another first line, and what follows is the same.
+	tree, err := tlog.ParseTree([]byte("go.sum database tree\n" + rest))
+	if err != nil || rest != checkpointText(tree) {
+		return tlog.Tree{}, errors.New("the checkpoint is malformed")
+	}
+	return tree, nil
+}
+
+func signCheckpoint(s *Signer, t tlog.Tree) ([]byte, error) {
+	p, err := note.Sign(&note.Note{Text: s.note.Name() + "\n" + checkpointText(t)}, s.note)
+	if err != nil {
+		return nil, fmt.Errorf("sign the checkpoint: %w", err)
+	}
+	return p, nil
+}
+
+func checkpointText(t tlog.Tree) string { return fmt.Sprintf("%d\n%v\n", t.N, t.Hash) }

@@ -1,0 +1,164 @@
+package receipt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Verified is one receipt and what was found wrong with it.
+type Verified struct {
+	Name      string    `json:"name"` // "plan", "result", ...
+	Statement Statement `json:"statement"`
+	Entry     Entry     `json:"entry"`
+	Index     int64     `json:"index"` // in the log
+	Size      int64     `json:"size"`  // of the log that the proof is for
+	Problems  []string  `json:"problems,omitempty"`
+}
+
+// VerifyDir checks every receipt of a directory, and every file that they are
+// about, offline. It is an error if there are none, or if they cannot be read
+// at all; what is wrong with one stands in its problems.
+func VerifyDir(dir string, v *Verifier) ([]Verified, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	defer root.Close()
+	names, err := fs.Glob(root.FS(), Folder+"/*.dsse.json")
+	if err != nil || len(names) == 0 {
+		return nil, fmt.Errorf("%s has no receipts: it was not sealed, or they were taken away", dir)
+	}
+	var out []Verified
+	for _, name := range names {
+		kind := strings.TrimSuffix(strings.TrimPrefix(name, Folder+"/"), ".dsse.json")
+		out = append(out, verify(root.FS(), kind, v))
+	}
+	slices.SortStableFunc(out, func(a, b Verified) int { return int(a.Index - b.Index) })
+	inOrder(out)
+	return out, nil
+}
+
+// inOrder looks for a result that was sealed before its plan, or has none.
+func inOrder(all []Verified) {
+	plan := slices.IndexFunc(all, func(x Verified) bool { return x.Name == "plan" })
+	result := slices.IndexFunc(all, func(x Verified) bool { return x.Name == "result" })
+	switch {
+	case result < 0 || len(all[result].Problems) > 0:
+	case plan < 0:
+		all[result].Problems = append(all[result].Problems, "the plan's receipt is not there: what was decided beforehand is not known")
+	case len(all[plan].Problems) == 0 && all[plan].Index >= all[result].Index:
+		all[result].Problems = append(all[result].Problems, "the plan was sealed after the result")
+	}
+}
+
+// verify checks one receipt of a directory.
+func verify(in fs.FS, kind string, v *Verifier) Verified {
+	out := Verified{Name: kind, Index: -1}
+	problem := func(format string, a ...any) { out.Problems = append(out.Problems, fmt.Sprintf(format, a...)) }
+	name := Folder + "/" + kind
+	envelope, err := read(in, name+".dsse.json", maxEnvelope)
+	if err != nil {
+		problem("%v", err)
+		return out
+	}
+	payload, err := open(v, envelope)
+	if err != nil {
+		problem("%s.dsse.json: %v", name, err)
+		return out
+	}
+	if out.Statement, err = parseStatement(payload); err != nil {
+		problem("%s.dsse.json: %v", name, err)
+		return out
+	}
+	proof, err := read(in, name+".tlog-proof", maxProof)
+	if err == nil {
+		var p Proven
+		if p, err = CheckProof(v, proof); err == nil {
+			out.Entry, out.Index, out.Size = p.Entry, p.Index, p.Tree.N
+			if p.Entry.SHA256 != Digest(envelope) || p.Entry.Kind != kind {
+				err = errors.New("it proves another receipt")
+			}
+		}
+	}
+	if err != nil {
+		problem("%s.tlog-proof: %v", name, err)
+	}
+	if kind == "decision" {
+		return out // its basis may be anywhere
+	}
+	for _, s := range out.Statement.Subject {
+		same(in, s.Name, s.Digest["sha256"], problem)
+	}
+	if kind == "result" {
+		files(in, problem)
+	}
+	return out
+}
+
+// files compares the files of a run with their list.
+func files(in fs.FS, problem func(string, ...any)) {
+	f, err := in.Open(filesName)
+	if err != nil {
+		problem("%s: %v", filesName, bare(err))
+		return
+	}
+	defer f.Close()
+	list, err := parseFiles(f)
+	if err != nil {
+		problem("%v", err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		same(in, name, list[name], problem)
+	}
+	fs.WalkDir(in, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			problem("%s: %v", name, bare(err))
+		case e.IsDir() && name == Folder:
+			return fs.SkipDir
+		case !e.IsDir() && list[name] == "":
+			problem("%s was not there when the run was sealed", name)
+		}
+		return nil
+	})
+}
+
+// same compares one file with its digest.
+func same(in fs.FS, name, want string, problem func(string, ...any)) {
+	sum, err := digestFile(in, name)
+	switch {
+	case err != nil:
+		problem("%s: %v", name, bare(err))
+	case sum["sha256"] != want:
+		problem("%s is not what was sealed", name)
+	}
+}
+
+// bare is what an error of the file system says, without the path again.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func read(in fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := in.Open(name)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer f.Close()
+	p, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(p)) > limit {
+		err = errors.New("longer than any receipt")
+	}
+	return p, err
+}
