@@ -37,6 +37,7 @@ type cli struct {
 	Matrix    matrixCmd    `cmd:"" help:"Measure how often each protocol finds each fault of the lab."`
 	Lab       labCmd       `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
 	Verify    verifyCmd    `cmd:"" help:"Check the handoff protocol: all that it can do, or what a run of the lab did."`
+	Receipt   receiptCmd   `cmd:"" help:"Check, show and make receipts: what was decided and seen, sealed in a log."`
 	Scan      scanCmd      `cmd:"" help:"Find your canaries in files or standard input."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 

@@ -19,6 +19,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/receipt"
 	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -48,12 +49,16 @@ type runCmd struct {
 	Concurrency    int            `placeholder:"N" help:"Most exchanges under way at once. Default: 4."`
 	Seed           *uint64        `placeholder:"N" help:"Makes the same plan and the same prompts again; what an earlier run with the same key and seed has left at the target cannot be told from this run's. Default: chosen anew."`
 
-	KeyFile string `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with; made on first use. Default: kvcanary/key in the user's configuration directory."`
-	Out     string `placeholder:"DIR" help:"Directory for all of the run; that of an interrupted one goes on. Default: a new one under kvcanary-runs/."`
-	Resume  bool   `help:"Go on with the interrupted run that --out names; an error if there is none. Without this flag --out does so where it can."`
-	DryRun  bool   `name:"dry-run" help:"Print what would be sent and how many tokens it would cost; send nothing."`
-	Yes     bool   `help:"Send more than a million prompt tokens to a host that is not this machine without asking."`
-	Format  string `enum:"text,json" default:"text" help:"text or json."`
+	KeyFile   string `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with; made on first use. Default: kvcanary/key in the user's configuration directory."`
+	Out       string `placeholder:"DIR" help:"Directory for all of the run; that of an interrupted one goes on. Default: a new one under kvcanary-runs/."`
+	Resume    bool   `help:"Go on with the interrupted run that --out names; an error if there is none. Without this flag --out does so where it can."`
+	DryRun    bool   `name:"dry-run" help:"Print what would be sent and how many tokens it would cost; send nothing."`
+	Yes       bool   `help:"Send more than a million prompt tokens to a host that is not this machine without asking."`
+	Reason    string `placeholder:"TEXT" help:"Who asked for this run, and why: sealed with the plan."`
+	NoReceipt bool   `name:"no-receipt" help:"Seal nothing."`
+	sealFlags
+
+	Format string `enum:"text,json" default:"text" help:"text or json."`
 
 	identities []identity       // who to send as, from flags or file
 	plan       *campaign.Record // of the interrupted run that goes on; nil for a new one
@@ -92,9 +97,35 @@ func (c runCmd) Run(s *session) error {
 	if cfg.Client, err = c.client(cfg.OutDir, cfg.Target.Dialect); err != nil {
 		return fileError(err)
 	}
+	seal, err := c.seal(s, &cfg)
+	if err != nil {
+		return err
+	}
 	result, err := campaign.Run(s.ctx, cfg)
 	endProgress(s)
+	if seal != nil && result != nil {
+		if sealErr := sealResult(seal, cfg.OutDir, result); sealErr != nil {
+			fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
+			if err == nil {
+				err = sealErr
+			}
+		}
+	}
 	return c.conclude(s, cfg.OutDir, result, err)
+}
+
+// seal sees to it that the plan is sealed before anything is sent. It returns
+// what seals the result, nil if nothing shall be sealed.
+func (c runCmd) seal(s *session, cfg *campaign.Config) (*receipt.Sealer, error) {
+	if c.NoReceipt {
+		return nil, nil
+	}
+	seal, err := c.sealer(s)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Planned = func(dir string) error { return seal.Plan(dir, c.Reason, cfg.Version) }
+	return seal, nil
 }
 
 // Help says what the protocols do and what the exit codes mean.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -11,7 +12,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kvcanary": main})
+	testscript.Main(ownConfig{m}, map[string]func(){"kvcanary": main})
+}
+
+// ownConfig runs tests with a configuration directory of their own: keys and
+// logs of whoever runs them are left alone.
+type ownConfig struct{ *testing.M }
+
+func (m ownConfig) Run() int {
+	dir, err := os.MkdirTemp("", "kvcanary-config-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("XDG_CONFIG_HOME", dir)
+	return m.M.Run()
 }
 
 // TestScripts runs every command as a user does. Besides testscript's own

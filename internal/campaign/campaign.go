@@ -79,7 +79,10 @@ type Config struct {
 	OutDir string
 	// Resume goes on with the interrupted run in OutDir: what it has made is not
 	// sent again. Its plan must be the same.
-	Resume  bool
+	Resume bool
+	// Planned is told that the plan is in OutDir, before anything is sent; what it
+	// returns ends the campaign. nil tells nobody.
+	Planned func(dir string) error
 	Version string // of kvcanary, for the record
 	Client  Client
 	// Progress is told about every finished exchange, one call at a time; nil tells nobody.
@@ -165,11 +168,14 @@ func (r *runner) open() (err error) {
 		if r.dir, err = createDir(r.cfg.OutDir); err != nil {
 			return err
 		}
-		if err := r.dir.writePlan(r.record()); err != nil {
-			r.dir.close()
-			return err
+		err := r.dir.writePlan(r.record())
+		if err == nil && r.cfg.Planned != nil {
+			err = r.cfg.Planned(r.cfg.OutDir)
 		}
-		return nil
+		if err != nil {
+			r.dir.close()
+		}
+		return err
 	}
 	if r.dir, r.past, err = reopen(r.cfg.OutDir); err != nil {
 		return err

@@ -333,7 +333,7 @@ func TestKilledWritersLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	kills := 40
+	kills := 12
 	if n := os.Getenv("KVCANARY_KILLS"); n != "" {
 		fmt.Sscan(n, &kills)
 	}

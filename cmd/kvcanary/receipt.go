@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/receipt"
+)
+
+type receiptCmd struct {
+	Verify receiptVerifyCmd `cmd:"" help:"Check the receipts of a run directory, and every file that they are about, offline."`
+	Show   receiptShowCmd   `cmd:"" help:"Show what the receipts of a run directory say, without checking files."`
+	Log    receiptLogCmd    `cmd:"" help:"Check the log of receipts, list it, or prove that a size of it begins with an older one."`
+	Decide receiptDecideCmd `cmd:"" help:"Seal a decision that no tool made, with its basis."`
+}
+
+// Help says what a receipt proves.
+func (receiptCmd) Help() string {
+	return "A receipt proves that something was sealed in this order and not changed since. That nothing was left out, and that there is no second log, only a witness can say who keeps the log's checkpoints elsewhere.\n\nExit codes: 0 all is as it was sealed, 1 it is not, 2 wrong flags, 4 it cannot be read.\n"
+}
+
+type receiptVerifyCmd struct {
+	Dir       string `arg:"" placeholder:"DIR|FILE" help:"A run directory, or one .tlog-proof file."`
+	PublicKey string `name:"public-key" placeholder:"FILE" help:"Public key of who sealed it. Default: the user's own."`
+	Format    string `enum:"text,json" default:"text" help:"text or json."`
+}
+
+func (c receiptVerifyCmd) Run(s *session) error {
+	v, err := publicKey(c.PublicKey)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(c.Dir, ".tlog-proof") {
+		return c.proof(s, v)
+	}
+	all, err := receipt.VerifyDir(c.Dir, v)
+	if err != nil {
+		return unreachable(err)
+	}
+	wrong := 0
+	for _, x := range all {
+		wrong += len(x.Problems)
+	}
+	err = show(s, c.Format, all, func() error {
+		for _, x := range all {
+			describe(s, &x)
+		}
+		return nil
+	})
+	if err != nil {
+		return unreachable(err)
+	}
+	if wrong > 0 {
+		fmt.Fprintf(s.stderr, "kvcanary: this is not what was sealed: %d thing(s) differ\n", wrong)
+		return exitError{code: exitFound}
+	}
+	return nil
+}
+
+// describe writes one receipt for people.
+func describe(s *session, x *receipt.Verified) {
+	state := "as it was sealed"
+	if len(x.Problems) > 0 {
+		state = "NOT as it was sealed"
+	}
+	fmt.Fprintf(s.stdout, "%s: %s", x.Name, state)
+	if x.Index >= 0 {
+		fmt.Fprintf(s.stdout, "; entry %d of %d, %s", x.Index, x.Size, x.Entry.Time.Format("2006-01-02 15:04:05 UTC"))
+	}
+	fmt.Fprintln(s.stdout)
+	for _, p := range x.Problems {
+		fmt.Fprintf(s.stdout, "  %s\n", p)
+	}
+}
+
+func (c receiptVerifyCmd) proof(s *session, v *receipt.Verifier) error {
+	p, err := os.ReadFile(c.Dir)
+	if err != nil {
+		return unreachable(err)
+	}
+	got, err := receipt.CheckProof(v, p)
+	if err != nil {
+		return exitError{exitFound, fmt.Errorf("%s: %w", c.Dir, err)}
+	}
+	return show(s, c.Format, got, func() error {
+		_, err := fmt.Fprintf(s.stdout, "%s of %s, sealed %s: entry %d of %d in %s\n", got.Entry.Kind, got.Entry.SHA256, got.Entry.Time.Format("2006-01-02 15:04:05 UTC"), got.Index, got.Tree.N, v.Name())
+		return err
+	})
+}
+
+// publicKey reads a public key, or the user's own.
+func publicKey(path string) (*receipt.Verifier, error) {
+	if path == "" {
+		var err error
+		if path, err = place("", "receipt-key.pub"); err != nil {
+			return nil, err
+		}
+	}
+	p, err := os.ReadFile(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usageErrorf("public key: %w: name it with --public-key", err)
+		}
+		return nil, unreachable(fmt.Errorf("public key: %w", err))
+	}
+	v, err := receipt.ParseVerifier(string(p))
+	if err != nil {
+		return nil, exitError{exitUsage, fmt.Errorf("%s: %w", path, err)}
+	}
+	return v, nil
+}
+
+type receiptShowCmd struct {
+	Dir       string `arg:"" placeholder:"DIR" help:"A run directory."`
+	PublicKey string `name:"public-key" placeholder:"FILE" help:"Public key of who sealed it. Default: the user's own."`
+}
+
+func (c receiptShowCmd) Run(s *session) error {
+	v, err := publicKey(c.PublicKey)
+	if err != nil {
+		return err
+	}
+	all, err := receipt.VerifyDir(c.Dir, v)
+	if err != nil {
+		return unreachable(err)
+	}
+	for _, x := range all {
+		describe(s, &x)
+		fmt.Fprintf(s.stdout, "  %s\n  %s\n", x.Statement.PredicateType, x.Statement.Predicate)
+		for _, r := range x.Statement.Subject {
+			fmt.Fprintf(s.stdout, "  about %s %s\n", r.Digest["sha256"], r.Name)
+		}
+	}
+	return nil
+}
+
+type receiptLogCmd struct {
+	Log       string `placeholder:"DIR" help:"The log. Default: the user's own."`
+	PublicKey string `name:"public-key" placeholder:"FILE" help:"Its public key. Default: the user's own."`
+	List      bool   `help:"List every entry."`
+	From      int64  `placeholder:"N" help:"Show that the log, or its size --to, begins with the log of this size, and print both roots."`
+	To        int64  `placeholder:"N" help:"With --from: the newer size."`
+	Prove     int64  `default:"-1" placeholder:"N" help:"Print the proof of entry N."`
+}
+
+func (c receiptLogCmd) Run(s *session) error {
+	v, err := publicKey(c.PublicKey)
+	if err != nil {
+		return err
+	}
+	dir, err := place(c.Log, "log")
+	if err != nil {
+		return err
+	}
+	log, err := receipt.Open(dir, v)
+	if err != nil {
+		return exitError{exitFound, err}
+	}
+	tree, err := log.Tree()
+	if err != nil {
+		return exitError{exitFound, err}
+	}
+	switch {
+	case c.Prove >= 0:
+		p, err := log.Prove(c.Prove)
+		if err != nil {
+			return exitError{exitFound, err}
+		}
+		_, err = s.stdout.Write(p)
+		return err
+	case c.From > 0:
+		to := c.To
+		if to == 0 {
+			to = tree.N
+		}
+		a, b, err := log.Consistent(c.From, to)
+		if err != nil {
+			return exitError{exitFound, err}
+		}
+		fmt.Fprintf(s.stdout, "%d %v\n%d %v\nthe second begins with the first\n", c.From, a, to, b)
+		return nil
+	}
+	n, err := log.Check()
+	if err != nil {
+		return exitError{exitFound, err}
+	}
+	for i := range n {
+		if !c.List {
+			break
+		}
+		p, err := log.Entry(i)
+		if err != nil {
+			return exitError{exitFound, err}
+		}
+		fmt.Fprintf(s.stdout, "%d %s\n", i, p)
+	}
+	fmt.Fprintf(s.stdout, "%s: %d entries, all as they were logged; root %v\n", v.Name(), n, tree.Hash)
+	return nil
+}
+
+type receiptDecideCmd struct {
+	Decision string   `arg:"" placeholder:"TEXT" help:"What was decided, one line."`
+	Because  string   `required:"" placeholder:"TEXT" help:"Why."`
+	By       string   `placeholder:"NAME" help:"Who decided."`
+	Basis    []string `sep:"none" placeholder:"FILE" help:"A file that the decision rests on, sealed by its digest; repeat for more."`
+	Out      string   `placeholder:"DIR" help:"Where the receipt goes. Default: a new directory under kvcanary-decisions/."`
+	sealFlags
+}
+
+func (c receiptDecideCmd) Run(s *session) error {
+	for _, b := range c.Basis {
+		if st, err := os.Stat(b); err != nil {
+			return unreachable(err)
+		} else if st.IsDir() {
+			return usageErrorf("--basis %s is a directory: name files", b)
+		}
+	}
+	seal, err := c.sealer(s)
+	if err != nil {
+		return err
+	}
+	out := c.Out
+	if out == "" {
+		out = filepath.Join("kvcanary-decisions", seal.Now().UTC().Format("20060102-150405"))
+	}
+	if _, err := os.Stat(filepath.Join(out, receipt.Folder, "decision.dsse.json")); err == nil {
+		return usageErrorf("%s holds a decision already: name another --out", out)
+	}
+	if err := seal.Decide(out, receipt.Decision{Decision: c.Decision, Because: c.Because, By: c.By}, c.Basis); err != nil {
+		return unreachable(err)
+	}
+	fmt.Fprintf(s.stdout, "sealed in %s\n", filepath.Join(out, receipt.Folder))
+	return nil
+}

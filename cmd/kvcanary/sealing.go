@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/receipt"
+)
+
+// sealFlags say where receipts are logged and what signs them.
+type sealFlags struct {
+	Log        string `placeholder:"DIR" help:"Log that receipts are entered into. Default: kvcanary/log in the user's configuration directory."`
+	ReceiptKey string `name:"receipt-key" placeholder:"FILE" help:"Key that signs receipts and the log; made on first use. Default: kvcanary/receipt-key in the user's configuration directory."`
+}
+
+// place is a flag's path, else one in the user's configuration directory.
+func place(flag, name string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", usageErrorf("no place for receipts: %w; name one with --log and --receipt-key", err)
+	}
+	return filepath.Join(dir, "kvcanary", name), nil
+}
+
+// sealer opens the log, and makes key and log on first use.
+func (f sealFlags) sealer(s *session) (*receipt.Sealer, error) {
+	path, err := place(f.ReceiptKey, "receipt-key")
+	if err != nil {
+		return nil, err
+	}
+	key, err := loadReceiptKey(s, path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := place(f.Log, "log")
+	if err != nil {
+		return nil, err
+	}
+	log, err := receipt.Open(dir, key.Verifier())
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	return &receipt.Sealer{Log: log, Key: key, Now: time.Now}, nil
+}
+
+// loadReceiptKey reads the key that signs receipts, and makes it on first use,
+// readable by its owner alone, with the public one beside it.
+func loadReceiptKey(s *session, path string) (*receipt.Signer, error) {
+	p, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if p, err = makeReceiptKey(path); err == nil {
+			fmt.Fprintf(s.stderr, "kvcanary: made a new key for receipts, %s: whoever checks them needs %s.pub\n", path, path)
+		}
+	}
+	if err != nil {
+		return nil, unreachable(fmt.Errorf("key for receipts: %w", err))
+	}
+	key, err := receipt.ParseSigner(string(p))
+	if err != nil {
+		return nil, exitError{exitUsage, fmt.Errorf("%s: %w", path, err)}
+	}
+	return key, nil
+}
+
+func makeReceiptKey(path string) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	id := make([]byte, 4)
+	rand.Read(id) // never fails
+	private, public, err := receipt.NewKey(rand.Reader, "kvcanary/"+hex.EncodeToString(id))
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(private + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	return []byte(private), os.WriteFile(path+".pub", []byte(public+"\n"), 0o644)
+}
+
+// sealResult seals what a run has come to.
+func sealResult(seal *receipt.Sealer, dir string, r *campaign.Result) error {
+	out := receipt.TestResult{Result: map[campaign.Verdict]string{
+		campaign.Clean: "PASSED", campaign.Inconclusive: "WARNED", campaign.Leak: "FAILED", campaign.Violation: "FAILED",
+	}[r.Verdict], Verdict: string(r.Verdict)}
+	for _, p := range r.Protocols {
+		to := &out.PassedTests
+		switch p.Verdict {
+		case campaign.Inconclusive:
+			to = &out.WarnedTests
+		case campaign.Leak, campaign.Violation:
+			to = &out.FailedTests
+		}
+		*to = append(*to, p.Name)
+	}
+	if err := seal.Result(dir, out); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
+}
