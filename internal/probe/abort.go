@@ -12,7 +12,7 @@ var moments = []wire.Hangup{
 	{Sent: true},
 	{Text: 1},
 	{Sent: true, After: 5 * time.Millisecond},
-	{Text: 12},
+	{Text: 40},
 	{Sent: true, After: 50 * time.Millisecond},
 	{Sent: true, After: time.Second},
 }
@@ -37,16 +37,13 @@ func wholeLine(key string) string {
 // lineKey begins a line that is asked for whole.
 const lineKey = "line of the day:"
 
-// longLine is a request whose answer is a long line of canary that begins with
-// its last nonce.
+// longLine is a request whose answer is a long line of canary.
 func longLine(label string, tenant, tokens, answer int) Send {
-	turns := stem(tokens)
-	turns = append(turns, Turn{"user", []Part{
-		text(lineKey + " "), {Kind: Nonce, N: 2}, text(" "), {Kind: Filler, N: 4},
-		text("\n" + wholeLine(lineKey)),
+	turns := append(stem(tokens), Turn{"user", []Part{
+		text(lineKey + " "), {Kind: Filler, N: 4}, text("\n" + wholeLine(lineKey)),
 	}})
 	return Send{
 		Purpose: wire.Churn, Label: label, Tenant: tenant, Turns: turns, Tokens: tokens,
-		Tail: "line", Asked: 2, MaxTokens: answer, Stream: true,
+		Tail: "line", Asked: -1, MaxTokens: answer, Stream: true,
 	}
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -18,12 +19,18 @@ func IDs() Protocol {
 }
 
 const (
-	idRounds = 3
+	idRounds = 2
+	// plainEach requests with names of their own follow each round: the control.
+	plainEach = 4
 	// sameID requests bear one id at once.
 	sameID = 3
-	// quickTries follow a request that was given up, each as soon as the one
-	// before has ended: the first may still be told that its name is taken.
-	quickTries = 3
+	// quickTries bear the name of a request that is given up, as many at a time
+	// as the campaign lets: the first are told that it is taken, or are let in
+	// beside it, and some one comes at the moment when it is gone for the front
+	// of an engine and not yet for the rest.
+	quickTries = 9
+	// quickTokens is their length: short, for there are many, and some are refused.
+	quickTokens = 200
 )
 
 type ids struct {
@@ -36,7 +43,7 @@ type ids struct {
 
 func newIDs(e Env) *ids {
 	d := &ids{env: e}
-	d.add(func() []Send { return []Send{d.request("plain", 0).arm(wire.ArmNull, 1)} })
+	d.add(d.plainOne)
 	for round := range idRounds {
 		for _, batch := range d.batches(round) {
 			d.add(batch)
@@ -53,13 +60,18 @@ func (d *ids) batches(round int) []func() []Send {
 	if d.env.Tenants > 1 {
 		out = append(out, func() []Send { return d.duplicates(round, "two tenants", true) })
 	}
-	for _, h := range []wire.Hangup{{Text: 1}, {Sent: true}} {
-		out = append(out, func() []Send { return d.givenUp(round, h) })
-		for i := range quickTries {
-			out = append(out, func() []Send { return d.reuse(round, i) })
-		}
+	for i, h := range []wire.Hangup{{Text: 1}, {Sent: true}, {Sent: true, After: 5 * time.Millisecond}} {
+		out = append(out, func() []Send { return d.reuse(round*thirds+i, h) })
 	}
-	return append(out, func() []Send { return []Send{d.request("plain", d.sent%d.env.Tenants).arm(wire.ArmNull, 1)} })
+	for range plainEach {
+		out = append(out, d.plainOne)
+	}
+	return out
+}
+
+// plainOne is a request with a name of its own and nothing beside it.
+func (d *ids) plainOne() []Send {
+	return []Send{d.request("plain", d.sent%d.env.Tenants).arm(wire.ArmNull, 1)}
 }
 
 // request asks for a nonce that the answer begins with, so that a first token
@@ -104,19 +116,23 @@ func (d *ids) traces(round int) []Send {
 	return batch
 }
 
-// givenUp is a request whose client goes away. It asks for a long answer, so
-// that much is still to come for it.
-func (d *ids) givenUp(round int, h wire.Hangup) []Send {
-	s := longLine(fmt.Sprintf("given up, %s", moment(h)), round%d.env.Tenants, capped(d.env, 2048), d.env.MaxAnswer)
-	s.RequestID, s.TraceID, s.Hangup = d.id("reuse", round), d.id("retrace", round), h
-	return []Send{s}
-}
-
-// reuse takes the name of a request that was given up.
-func (d *ids) reuse(round, i int) []Send {
-	s := d.request("its id again", (round+1+i)%d.env.Tenants).arm(wire.ArmLoad, 1)
-	s.RequestID, s.TraceID = d.id("reuse", round), d.id("retrace", round)
-	return []Send{s}
+// reuse is a request whose client goes away, and others that take its name. It
+// asks for a long answer, so that much is still to come for it.
+func (d *ids) reuse(n int, h wire.Hangup) []Send {
+	tenant := n % d.env.Tenants
+	given := longLine(fmt.Sprintf("given up, %s", moment(h)), tenant, capped(d.env, 2048), d.env.MaxAnswer)
+	given.Hangup = h
+	batch := []Send{given}
+	for i := range quickTries {
+		s := d.request("its id again", (tenant+1+i)%d.env.Tenants).arm(wire.ArmLoad, 1)
+		q := questionNo(d.sent)
+		s.Turns, s.Tokens, s.Tail, s.Asked = compact(q), capped(d.env, quickTokens), q.name, q.place
+		batch = append(batch, s)
+	}
+	for i := range batch {
+		batch[i].RequestID, batch[i].TraceID = d.id("reuse", n), d.id("retrace", n)
+	}
+	return batch
 }
 
 func (d *ids) Next(done []wire.Exchange) []Send {
@@ -136,8 +152,8 @@ func (d *ids) Next(done []wire.Exchange) []Send {
 // that is in use does well.
 func (d *ids) Missing() string {
 	switch {
-	case d.plain.served < idRounds+1:
-		return fmt.Sprintf("%d of %d requests with names of their own were answered%s", d.plain.served, idRounds+1, d.plain.why())
+	case d.plain.served < idRounds*plainEach+1:
+		return fmt.Sprintf("%d of %d requests with names of their own were answered%s", d.plain.served, idRounds*plainEach+1, d.plain.why())
 	case d.named.served == 0:
 		return "no request that shared its name was answered" + d.named.why()
 	case d.env.Tenants < 2:

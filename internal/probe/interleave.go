@@ -19,13 +19,13 @@ func Interleave() Protocol {
 }
 
 const (
-	interleaveRounds = 3
+	interleaveRounds = 4
 	// alone is how many streams are read with nothing beside them, first.
-	alone = 5
+	alone = 10
 	// streams are under way together, if the campaign lets so many.
 	streams = 8
 	// slowest is the longest pause before a piece of an answer is read.
-	slowest = 12 * time.Millisecond
+	slowest = 6 * time.Millisecond
 )
 
 type interleave struct {
