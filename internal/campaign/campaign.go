@@ -8,6 +8,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, r.broken
 	}
 	if r.dir != nil {
-		if err := errors.Join(r.dir.failed(), r.dir.writeResult(r.result)); err != nil {
+		// Of a disk that takes no more the first thing that it did not take is said.
+		if err := cmp.Or(r.dir.failed(), r.dir.writeResult(r.result)); err != nil {
 			return r.result, err
 		}
 	}

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -210,13 +211,18 @@ func (d *runDir) line(k *kept) error {
 	}
 	n, err := d.exchanges.Write(append(line, '\n'))
 	if err != nil {
-		if n > 0 {
-			err = errors.Join(err, d.exchanges.Truncate(d.size))
-		}
-		return err
+		return cmp.Or(err, d.takeBack(n))
 	}
 	d.size += int64(n)
 	return nil
+}
+
+// takeBack removes the n bytes of a line that was not written whole.
+func (d *runDir) takeBack(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return d.exchanges.Truncate(d.size)
 }
 
 func (d *runDir) keepHeard(k *kept) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/oracle"
@@ -155,6 +156,7 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 	}
 	r.soFar()
 	out := r.judge(ctx, p.Name, from, why)
+	r.cut = r.cut || out.Verdict == Inconclusive && r.stopped(ctx) != "" // while it was judged
 	out.Seconds = max(0, r.cfg.Now().Sub(began).Seconds())
 	r.result.Protocols = append(r.result.Protocols, out)
 	r.progress.Findings = len(r.result.Findings)
@@ -175,7 +177,7 @@ func (r *runner) soFar() {
 	}
 	res.Limits = r.limits()
 	_, res.Spent.Requests = r.budget.used()
-	res.Ended = r.cfg.Now()
+	res.Ended = r.ended()
 	if err := r.dir.writeResult(&res); err != nil {
 		r.dir.fail(err)
 	}
@@ -303,6 +305,11 @@ func (r *runner) finish(ctx context.Context) {
 	res.Diagnosis = r.diagnosis()
 	_, res.Spent.Requests = r.budget.used()
 	res.Resumable = r.cut && r.dir != nil
-	// Not what the clock on the wall says now: it may have been set meanwhile.
-	res.Ended = res.Started.Add(max(0, r.cfg.Now().Sub(res.Started)))
+	res.Ended = r.ended()
+}
+
+// ended is the time, as it is long after the start; not what the clock on the
+// wall says, which may have been set meanwhile.
+func (r *runner) ended() time.Time {
+	return r.result.Started.Add(max(0, r.cfg.Now().Sub(r.result.Started)))
 }
