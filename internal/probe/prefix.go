@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/kvcanary/kvcanary/internal/stats"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -23,10 +24,14 @@ const (
 	// prefixTokens is the length of prefixes whose answers are timed: its prefill
 	// has to take longer than the noise of a network.
 	prefixTokens = 1536
-	// reportedRounds are enough where the target says what came from its cache,
-	// timedRounds are made where only time tells.
+	// reportedRounds are enough where the target says what came from its cache.
+	// Where only time tells, timedRounds are made, and up to mostRounds as long as
+	// they look like something: the test of times holds however often it is looked at.
 	reportedRounds = 3
 	timedRounds    = 12
+	mostRounds     = 32
+	surelyFaster   = 1e-5 // p-value that is small enough, whatever else a run tests
+	likelyNot      = 0.2  // p-value after timedRounds that promises nothing
 )
 
 // prefixes makes its parts one after the other. Every group of exchanges is a
@@ -39,20 +44,24 @@ type prefixes struct {
 	group int
 	sent  int
 
-	rounds   int     // of timing that were made whole
-	reported int     // in which the same tenant's prefix was counted as cached
-	retried  int     // prompts that were to be given up, and were answered when they were sent again
-	left     int     // prompts that were given up
-	gone     bool    // the last of them was
-	perToken float64 // least time to a first token, nanoseconds a token of a prompt
-	soon     float64 // part of it after which the next is given up
+	rounds   int             // of timing that were made whole
+	reported int             // in which the same tenant's prefix was counted as cached
+	retried  int             // prompts that were to be given up, and were answered when they were sent again
+	hits     map[int]float64 // times to the first token of the group under way, seconds
+	misses   map[int]float64
+	faster   stats.Paired // that others' prefixes are answered sooner than new ones
+	left     int          // prompts that were given up
+	gone     bool         // the last of them was
+	perToken float64      // least time to a first token, nanoseconds a token of a prompt
+	soon     float64      // part of it after which the next is given up
 	timed    tally
 	again    tally
 }
 
 func newPrefixes(e Env) *prefixes {
 	p := &prefixes{env: e, soon: abortAt, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
-	for i := range timedRounds {
+	p.hits, p.misses = map[int]float64{}, map[int]float64{}
+	for i := range mostRounds {
 		p.round(i)
 	}
 	p.aborts()
@@ -78,6 +87,7 @@ func (p *prefixes) Next(done []wire.Exchange) []Send {
 			p.timed.count(e)
 		case e.Arm == wire.ArmHit, e.Arm == wire.ArmMiss:
 			p.timed.count(e)
+			p.compare(e)
 		case e.Arm == wire.ArmLoad:
 			p.again.count(e)
 			if e.Answer.Served() {
@@ -89,9 +99,29 @@ func (p *prefixes) Next(done []wire.Exchange) []Send {
 	return p.next()
 }
 
+// compare takes the time of one arm into the test, once there are both.
+func (p *prefixes) compare(e *wire.Exchange) {
+	if a := e.Answer; a.Served() && !a.FirstToken.IsZero() {
+		arm := p.hits
+		if e.Arm == wire.ArmMiss {
+			arm = p.misses
+		}
+		arm[e.Group] = a.FirstToken.Sub(a.Start).Seconds()
+	}
+	hit, ok := p.hits[e.Group]
+	if miss, both := p.misses[e.Group]; ok && both {
+		p.faster.Add(hit, miss)
+	}
+}
+
 // enough reports whether there have been rounds enough: a few where the target
-// reports what it takes from its cache.
-func (p *prefixes) enough() bool { return p.reported >= reportedRounds && p.reported == p.rounds }
+// reports what it takes from its cache, else as many as the times call for.
+func (p *prefixes) enough() bool {
+	if p.reported >= reportedRounds && p.reported == p.rounds {
+		return true
+	}
+	return p.rounds >= timedRounds && (p.faster.P() > likelyNot || p.faster.P() < surelyFaster)
+}
 
 // served is the seq of the one exchange of the batch before, or false if it was
 // not served.
