@@ -28,6 +28,11 @@ func campaign(target *target, env probe.Env) map[oracle.Kind][]oracle.Finding {
 			for _, f := range j.Findings {
 				found[f.Kind] = append(found[f.Kind], f)
 			}
+			for _, test := range j.Tests {
+				if test.P <= 1e-3 {
+					found[test.Finding.Kind] = append(found[test.Finding.Kind], test.Finding)
+				}
+			}
 		}
 	}
 	return found
