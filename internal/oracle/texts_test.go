@@ -14,12 +14,13 @@ import (
 
 // strand joins pieces as the client does.
 func strand(c wire.Channel, pieces ...string) wire.Strand {
-	s := wire.Strand{Channel: c}
+	s := wire.Strand{Channel: c, Text: strings.Join(pieces, "")}
+	at := 0
 	for i, p := range pieces {
 		if i > 0 {
-			s.Cuts = append(s.Cuts, len(s.Text))
+			s.Cuts = append(s.Cuts, at)
 		}
-		s.Text += p
+		at += len(p)
 	}
 	return s
 }
