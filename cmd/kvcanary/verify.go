@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/explore"
 	"github.com/kvcanary/kvcanary/internal/lab"
@@ -74,7 +75,12 @@ func (c verifyModelCmd) Run(s *session) error {
 	report := modelReport{Schema: "kvcanary.verify.model/v1", Verdict: "holds"}
 	for _, setup := range setups {
 		if s.tty {
+			said := time.Duration(-1)
 			o.Progress = func(p explore.Progress) {
+				if said >= 0 && p.Elapsed-said < 100*time.Millisecond {
+					return
+				}
+				said = p.Elapsed
 				fmt.Fprintf(s.stderr, "\r\x1b[K%s: %d states, depth %d, %.0f s", setup.Name, p.States, p.Depth, p.Elapsed.Seconds())
 			}
 		}
