@@ -109,3 +109,43 @@ func TestJudgingEndsWithItsContext(t *testing.T) {
 		}
 	}
 }
+
+// A canary that leaks through any field of the events of a stream, cut in two
+// at any byte or into words, is found, and so is a nonce.
+func TestLeakThroughAnyFieldCutAnywhere(t *testing.T) {
+	for _, format := range []string{
+		`{"choices":[{"index":0,"delta":{"content":%q}}]}`,
+		`{"choices":[{"delta":{"new_field":{"deep":[%q]}}}]}`,
+		`{"choices":[{"index":0,"delta":{"content":[{"type":"x","y":{"z":%q}}]}}],"id":"chatcmpl-0123456789abcdef"}`,
+		`{"type":"content_block_delta","index":2,"delta":{"type":"thinking_delta","thinking":%q}}`,
+		`{"type":"response.output_text.delta","item_id":"msg_0123456789","output_index":0,"content_index":0,"delta":%q}`,
+		`{"message":{"role":"assistant","content":%q},"done":false}`,
+		`{"choices":[{"index":0,"logprobs":{"content":[{"token":%q,"top_logprobs":[{"token":"no"}]}]}}]}`,
+		`[%q,{"n":1}]`,
+		`%q`,
+	} {
+		w := newWorld(t)
+		a := w.served(0)
+		leaked := w.words(0, 0, 40, 10) + ". " + a.Nonces[1]
+		cuts := [][]string{strings.SplitAfter(leaked, " ")}
+		for i := range leaked {
+			cuts = append(cuts, []string{leaked[:i], leaked[i:]})
+		}
+		e := w.served(1, "content", "noted")
+		for _, pieces := range cuts {
+			var stream strings.Builder
+			for _, p := range pieces {
+				fmt.Fprintf(&stream, "data: "+format+"\n\n", p)
+			}
+			var over bool
+			if e.Answer.Joined, over = wire.Join([]byte(stream.String())); over {
+				t.Fatal("over a bound")
+			}
+			for _, o := range []string{"leak", "misroute"} {
+				if j := w.judge(o); len(j.Findings) != 1 || *j.Findings[0].FromExchange != 0 || o == "leak" && j.Findings[0].Evidence.Words != 10 {
+					t.Fatalf("%s: %s finds %+v in %q", format, o, j.Findings, pieces)
+				}
+			}
+		}
+	}
+}

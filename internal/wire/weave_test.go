@@ -240,11 +240,13 @@ func FuzzWeave(f *testing.F) {
 	f.Add([]byte(`]}"{"[":1e9,"`))
 	f.Add([]byte(`{"top_logprobs":[{"a":-1},{"b":[0,255,256,-1]}]}`))
 	f.Add([]byte("plain"))
+	f.Add([]byte(": a\nevent: b\ndata: {\"c\":\"d\"}\n\ndata: [1]\n\nid: 7\n"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		w := newWeave()
 		w.document(Raw, doc)
 		w.document(Content, doc)
-		for _, s := range w.strands() {
+		recorded, _ := Join(doc)
+		for _, s := range append(w.strands(), recorded...) {
 			if from := 0; len(s.Cuts) > 0 {
 				for _, c := range s.Cuts {
 					if c < from || c > len(s.Text) {
