@@ -24,14 +24,23 @@ const (
 	// prefixTokens is the length of prefixes whose answers are timed: its prefill
 	// has to take longer than the noise of a network.
 	prefixTokens = 1536
-	// reportedRounds are enough where the target says what came from its cache.
-	// Where only time tells, timedRounds are made, and up to mostRounds as long as
-	// they look like something: the test of times holds however often it is looked at.
-	reportedRounds = 3
-	timedRounds    = 12
-	mostRounds     = 32
-	surelyFaster   = 1e-5 // p-value that is small enough, whatever else a run tests
-	likelyNot      = 0.2  // p-value after timedRounds that promises nothing
+	// knownRounds are enough where the target says what came from its cache. Where
+	// it does not, there are fewPairs of times at least, and up to mostPairs as
+	// long as they promise something.
+	knownRounds = 3
+	fewPairs    = 10
+	somePairs   = 24
+	mostPairs   = 64
+)
+
+// P-values of the times so far: at surely the test needs no more pairs, however
+// many tests a run has; above perhaps after fewPairs, or likely after
+// somePairs, more are not worth their tokens. The test is valid whenever it is
+// stopped ([stats.Paired]).
+const (
+	surely  = 1e-5
+	perhaps = 0.3
+	likely  = 0.05
 )
 
 // prefixes makes its parts one after the other. Every group of exchanges is a
@@ -40,29 +49,31 @@ type prefixes struct {
 	env  Env
 	rand *rand.Rand
 	steps
-	last  []wire.Exchange // of the batch before
-	group int
-	sent  int
+	last   []wire.Exchange // of the batch before
+	group  int
+	sent   int
+	tokens int // sent
 
-	rounds   int             // of timing that were made whole
-	reported int             // in which the same tenant's prefix was counted as cached
-	retried  int             // prompts that were to be given up, and were answered when they were sent again
-	hits     map[int]float64 // times to the first token of the group under way, seconds
-	misses   map[int]float64
-	faster   stats.Paired // that others' prefixes are answered sooner than new ones
-	left     int          // prompts that were given up
-	gone     bool         // the last of them was
-	perToken float64      // least time to a first token, nanoseconds a token of a prompt
-	soon     float64      // part of it after which the next is given up
-	timed    tally
+	own, reported int // prefixes that their own tenant had answered again, and counted as cached
+	waits         map[string]float64
+	waiting       int // group that waits are of
+	times         stats.Paired
+	pairs         int // that were timed
+	timed         tally
+
+	retried  int     // prompts that were to be given up, and were answered when they were sent again
+	left     int     // prompts that were given up
+	gone     bool    // the last of them was
+	perToken float64 // least time to a first token, nanoseconds a token of a prompt
+	soon     float64 // part of it after which the next is given up
 	again    tally
 }
 
 func newPrefixes(e Env) *prefixes {
 	p := &prefixes{env: e, soon: abortAt, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
-	p.hits, p.misses = map[int]float64{}, map[int]float64{}
-	for i := range mostRounds {
-		p.round(i)
+	for i := range mostPairs {
+		owner := who{tenant: i % e.Tenants}
+		p.compare(fmt.Sprintf("round %d", i+1), prefixTokens, owner, who{tenant: (i + 1) % e.Tenants}, i < knownRounds, p.enough)
 	}
 	p.aborts()
 	p.pictures()
@@ -74,20 +85,13 @@ func newPrefixes(e Env) *prefixes {
 func (p *prefixes) Next(done []wire.Exchange) []Send {
 	for i := range done {
 		e := &done[i]
-		p.time(e)
+		p.tokens += e.SentTokens
+		p.learn(e)
 		switch {
 		case e.Adapter != "":
-		case e.Arm == wire.ArmOwn:
-			if e.Answer.Served() {
-				p.rounds++
-				if u := e.Answer.Usage; u != nil && u.Cached > 0 {
-					p.reported++
-				}
-			}
+		case e.Arm == wire.ArmOwn, e.Arm == wire.ArmHit, e.Arm == wire.ArmMiss:
 			p.timed.count(e)
-		case e.Arm == wire.ArmHit, e.Arm == wire.ArmMiss:
-			p.timed.count(e)
-			p.compare(e)
+			p.compared(e)
 		case e.Arm == wire.ArmLoad:
 			p.again.count(e)
 			if e.Answer.Served() {
@@ -99,28 +103,45 @@ func (p *prefixes) Next(done []wire.Exchange) []Send {
 	return p.next()
 }
 
-// compare takes the time of one arm into the test, once there are both.
-func (p *prefixes) compare(e *wire.Exchange) {
-	if a := e.Answer; a.Served() && !a.FirstToken.IsZero() {
-		arm := p.hits
-		if e.Arm == wire.ArmMiss {
-			arm = p.misses
-		}
-		arm[e.Group] = a.FirstToken.Sub(a.Start).Seconds()
+// compared takes what a target says of its cache, and the times of a pair.
+func (p *prefixes) compared(e *wire.Exchange) {
+	if !e.Answer.Served() {
+		return
 	}
-	hit, ok := p.hits[e.Group]
-	if miss, both := p.misses[e.Group]; ok && both {
-		p.faster.Add(hit, miss)
+	if e.Arm == wire.ArmOwn {
+		p.own++
+		if u := e.Answer.Usage; u != nil && u.Cached > 0 {
+			p.reported++
+		}
+		return
+	}
+	if p.waiting != e.Group {
+		p.waiting, p.waits = e.Group, map[string]float64{}
+	}
+	p.waits[e.Arm] = e.Answer.FirstToken.Sub(e.Answer.Start).Seconds()
+	hit, one := p.waits[wire.ArmHit]
+	miss, other := p.waits[wire.ArmMiss]
+	if one && other {
+		p.pairs++
+		p.times.Add(hit, miss)
 	}
 }
 
-// enough reports whether there have been rounds enough: a few where the target
-// reports what it takes from its cache, else as many as the times call for.
+// known reports whether the target says what it takes from its cache.
+func (p *prefixes) known() bool { return p.own >= knownRounds && p.reported == p.own }
+
+// enough reports whether there have been rounds enough.
 func (p *prefixes) enough() bool {
-	if p.reported >= reportedRounds && p.reported == p.rounds {
+	n := p.pairs
+	switch {
+	case p.known(), p.env.Tenants < 2 && p.own >= knownRounds:
 		return true
+	case p.own < knownRounds:
+		return false
+	case p.env.MaxPrompt > 0 && p.tokens > p.env.MaxPrompt/3:
+		return true // other parts want their share
 	}
-	return p.rounds >= timedRounds && (p.faster.P() > likelyNot || p.faster.P() < surelyFaster)
+	return p.times.P() <= surely || n >= fewPairs && p.times.P() > perhaps || n >= somePairs && p.times.P() > likely
 }
 
 // served is the seq of the one exchange of the batch before, or false if it was
@@ -132,82 +153,80 @@ func (p *prefixes) served() (int, bool) {
 	return p.last[0].Seq, true
 }
 
-// round has one tenant send a prefix. Then another sends it, and one that was
-// never sent, in an order left to chance; then the first sends it again, which
-// shows what a hit looks like.
-func (p *prefixes) round(i int) {
-	owner, other := i%p.env.Tenants, (i+1)%p.env.Tenants
-	label := fmt.Sprintf("round %d", i+1)
+// who sends, and to which adapter.
+type who struct {
+	tenant  int
+	adapter string
+}
+
+func (w who) says(s Send, purpose wire.Purpose, label string) Send {
+	s.Tenant, s.Adapter, s.Purpose, s.Label = w.tenant, w.adapter, purpose, label
+	return s
+}
+
+// compare has an owner send a prefix. Then another sends it, and one that was
+// never sent, in an order left to chance, or the time of day would look like
+// a hit. At the end, if that is wanted, the owner sends it again, which shows
+// what a hit looks like. Nothing is done once stop says so.
+func (p *prefixes) compare(label string, tokens int, owner, other who, own bool, stop func() bool) {
 	var planted Send
-	seq, ok := 0, false
+	seq, ok, over := 0, false, false
 	p.add(func() []Send {
-		if p.enough() {
+		if over = stop(); over {
 			return nil
 		}
 		p.group++
-		planted = p.session(wire.Plant, label+", plant", owner, prefixTokens)
+		planted = owner.says(p.session(tokens), wire.Plant, label+", plant")
 		return []Send{planted}
 	})
 	hit := func() []Send {
 		if !ok || other == owner {
 			return nil
 		}
-		s := repeated(planted, seq, other).arm(wire.ArmHit, p.group)
-		s.Purpose, s.Label = wire.Unrelated, label+", other tenant"
-		return []Send{s}
+		return []Send{other.says(repeated(planted, seq), wire.Unrelated, label+", by another").arm(wire.ArmHit, p.group)}
 	}
 	miss := func() []Send {
 		if !ok {
 			return nil
 		}
-		return []Send{p.session(wire.Unrelated, label+", never sent", other, prefixTokens).arm(wire.ArmMiss, p.group)}
+		return []Send{other.says(p.session(tokens), wire.Unrelated, label+", never sent").arm(wire.ArmMiss, p.group)}
 	}
-	first := p.rand.IntN(2) == 0
+	first, second := hit, miss
+	if p.rand.IntN(2) == 0 {
+		first, second = miss, hit
+	}
 	p.add(func() []Send {
-		if p.enough() {
+		if over {
 			return nil
 		}
 		seq, ok = p.served()
-		if first {
-			return hit()
-		}
-		return miss()
+		return first()
 	})
+	p.add(second)
 	p.add(func() []Send {
-		switch {
-		case p.enough():
-			return nil
-		case first:
-			return miss()
-		}
-		return hit()
-	})
-	p.add(func() []Send {
-		if !ok || p.enough() {
+		if !ok || !own {
 			return nil
 		}
-		s := repeated(planted, seq, owner).arm(wire.ArmOwn, p.group)
-		s.Purpose, s.Label = wire.Unrelated, label+", same tenant"
-		return []Send{s}
+		return []Send{owner.says(repeated(planted, seq), wire.Unrelated, label+", by the same").arm(wire.ArmOwn, p.group)}
 	})
 }
 
 // session is a streamed one: only a stream tells when its first token comes.
-func (p *prefixes) session(purpose wire.Purpose, label string, tenant, tokens int) Send {
-	s := session(purpose, label, tenant, capped(p.env, tokens), p.sent)
+func (p *prefixes) session(tokens int) Send {
+	s := session(wire.Plant, "", 0, capped(p.env, tokens), p.sent)
 	p.sent++
 	s.Stream = true
 	return s
 }
 
 func (p *prefixes) Missing() string {
-	switch {
-	case p.rounds == 0:
-		return "no prefix was answered a second time" + p.timed.why()
-	case p.rounds < timedRounds && !p.enough():
-		return fmt.Sprintf("%d of %d prefixes were answered a second time%s", p.rounds, timedRounds, p.timed.why())
+	switch n := p.pairs; {
+	case p.own < knownRounds:
+		return fmt.Sprintf("%d of %d prefixes were answered a second time%s", p.own, knownRounds, p.timed.why())
 	case p.env.Tenants < 2:
 		return "only one tenant was given: whether prefixes are kept apart was not tested"
+	case n < fewPairs && !p.known():
+		return fmt.Sprintf("%d of %d pairs of prefixes were timed%s", n, fewPairs, p.timed.why())
 	case p.retried < abortTries:
 		return fmt.Sprintf("%d of %d prompts were answered after they had been given up once%s", p.retried, abortTries, p.again.why())
 	case p.left == 0:

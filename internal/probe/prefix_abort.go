@@ -33,7 +33,7 @@ func (p *prefixes) aborts() {
 				p.group++
 				group = p.group
 			}
-			return []Send{p.session(wire.Plant, fmt.Sprintf("seed %d", i+1), i%p.env.Tenants, abortTokens)}
+			return []Send{who{tenant: i % p.env.Tenants}.says(p.session(abortTokens), wire.Plant, fmt.Sprintf("seed %d", i+1))}
 		})
 	}
 	for i := range abortTries {
@@ -42,12 +42,12 @@ func (p *prefixes) aborts() {
 }
 
 func (p *prefixes) abort(i int, group *int) {
-	tenant := i % p.env.Tenants
+	sender := who{tenant: i % p.env.Tenants}
 	var whole, given Send
 	ask := func(s Send, seq int, arm, label string) []Send {
 		// Its end is the part that is most likely not there yet.
-		s = s.after(seq, tenant, 2).arm(arm, *group)
-		s.Purpose, s.Label, s.Hangup, s.MaxTokens = wire.Unrelated, label, wire.Hangup{}, p.env.MaxAnswer
+		s = sender.says(s.after(seq, 2), wire.Unrelated, label).arm(arm, *group)
+		s.Hangup, s.MaxTokens = wire.Hangup{}, p.env.MaxAnswer
 		return []Send{s}
 	}
 	p.add(func() []Send {
@@ -57,7 +57,7 @@ func (p *prefixes) abort(i int, group *int) {
 		if i%2 == 1 {
 			return nil // every other one is control enough
 		}
-		whole = p.session(wire.Plant, "sent whole", tenant, prefixTokens)
+		whole = sender.says(p.session(prefixTokens), wire.Plant, "sent whole")
 		return []Send{whole}
 	})
 	p.add(func() []Send {
@@ -68,7 +68,7 @@ func (p *prefixes) abort(i int, group *int) {
 		return ask(whole, seq, wire.ArmNull, "again")
 	})
 	p.add(func() []Send {
-		given = p.session(wire.Churn, "given up in prefill", tenant, abortTokens-p.env.page()*i)
+		given = sender.says(p.session(abortTokens-p.env.page()*i), wire.Churn, "given up in prefill")
 		given.Hangup = wire.Hangup{Sent: true, After: time.Duration(p.soon * p.perToken * float64(given.Tokens))}
 		return []Send{given}
 	})
@@ -96,9 +96,9 @@ func (p *prefixes) adjust() {
 	}
 }
 
-// time learns how long prefill takes: as long as the quickest of prompts that
+// learn learns how long prefill takes: as long as the quickest of prompts that
 // were not there yet.
-func (p *prefixes) time(e *wire.Exchange) {
+func (p *prefixes) learn(e *wire.Exchange) {
 	a := e.Answer
 	if e.SentTokens == 0 || !a.FirstToken.After(a.Start) || len(e.Holds) > 0 {
 		return

@@ -12,10 +12,10 @@ import (
 const (
 	pairTokens    = 640
 	pictureRounds = 2
-	// Of adapterRounds, the first countedRounds look at what is counted as
-	// cached, the others at what is said.
-	adapterRounds = 5
+	// countedRounds look at what is counted as cached of two adapters' prompts,
+	// saidRounds at what is said.
 	countedRounds = 2
+	saidRounds    = 4
 	twinRounds    = 3
 )
 
@@ -32,7 +32,7 @@ func (p *prefixes) pictures() {
 			if refused {
 				return nil
 			}
-			base = p.session(wire.Plant, fmt.Sprintf("words %d", round+1), round%p.env.Tenants, pairTokens)
+			base = who{tenant: round % p.env.Tenants}.says(p.session(pairTokens), wire.Plant, fmt.Sprintf("words %d", round+1))
 			return []Send{base}
 		})
 		for i := range 3 {
@@ -55,8 +55,7 @@ func (p *prefixes) pictures() {
 func (p *prefixes) declined() bool { return len(p.last) == 1 && p.last[0].Answer.Refusal != nil }
 
 func (p *prefixes) picture(base Send, seq, tenant, i int) Send {
-	s := base.after(seq, tenant, 0)
-	s.Purpose, s.Label = wire.Unrelated, fmt.Sprintf("picture %d", i+1)
+	s := who{tenant: tenant}.says(base.after(seq, 0), wire.Unrelated, fmt.Sprintf("picture %d", i+1))
 	s.Turns = []Turn{{"user", []Part{text("Read what is written above these words. Say that, nothing else. The word in the picture:")}}}
 	p.sent++
 	s.Image, s.Asked, s.Tail = p.env.Seed&^1023|uint64(p.sent&1023), -1, "picture"
@@ -74,39 +73,41 @@ func (p *prefixes) adapters() {
 	if len(p.env.Adapters) > 1 {
 		two = p.env.Adapters[1]
 	}
+	for i := range countedRounds {
+		tenant := i % p.env.Tenants
+		p.compare("two adapters", pairTokens, who{tenant, one}, who{tenant, two}, true, func() bool { return false })
+	}
 	group := 0
-	for round := range adapterRounds {
+	p.add(func() []Send {
+		p.group++
+		group = p.group
+		return nil
+	})
+	for i := range saidRounds {
+		p.said(i, who{i % p.env.Tenants, one}, who{i % p.env.Tenants, two}, &group)
+	}
+}
+
+// said asks another adapter for what stands in words that the first was sent.
+// The control are words that only it was sent.
+func (p *prefixes) said(i int, one, two who, group *int) {
+	for _, c := range []struct {
+		before who
+		arm    string
+		label  string
+	}{{one, wire.ArmLoad, "after another adapter"}, {two, wire.ArmNull, "after the same adapter"}} {
 		var words Send
-		seq, ok := 0, false
-		tenant := round % p.env.Tenants
-		say := func(arm, label string, s Send, adapter string) []Send {
+		p.add(func() []Send {
+			words = c.before.says(p.session(pairTokens), wire.Plant, "words for an adapter")
+			return []Send{words}
+		})
+		p.add(func() []Send {
+			seq, ok := p.served()
 			if !ok {
 				return nil
 			}
-			s.Purpose, s.Label, s.Adapter = wire.Unrelated, label, adapter
-			return []Send{s.arm(arm, group)}
-		}
-		p.add(func() []Send {
-			if round == 0 || round == countedRounds {
-				p.group++
-				group = p.group
-			}
-			words = p.session(wire.Plant, "words for an adapter", tenant, pairTokens)
-			words.Adapter = one
-			return []Send{words}
+			return []Send{two.says(words.after(seq, i), wire.Unrelated, c.label).arm(c.arm, *group)}
 		})
-		arms := [3]string{wire.ArmHit, wire.ArmMiss, wire.ArmOwn}
-		if round >= countedRounds {
-			arms = [3]string{wire.ArmLoad, wire.ArmNull, wire.ArmNull}
-		}
-		p.add(func() []Send {
-			seq, ok = p.served()
-			return say(arms[0], "other adapter", words.after(seq, tenant, round), two)
-		})
-		p.add(func() []Send {
-			return say(arms[1], "other adapter, other words", p.session(wire.Plant, "", tenant, pairTokens), two)
-		})
-		p.add(func() []Send { return say(arms[2], "same adapter", words.after(seq, tenant, round), one) })
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *replay) twice(round, group int, before, after string, meanwhile func() 
 		if seq < 0 {
 			return nil
 		}
-		again := repeated(first, seq, first.Tenant).arm(after, group)
+		again := repeated(first, seq).arm(after, group)
 		again.Label = fmt.Sprintf("round %d, %s", group, after)
 		return []Send{again}
 	})

@@ -85,13 +85,11 @@ func (r *roundtrip) lent(i int) {
 			if stranger {
 				tenant = (tenant + 1) % r.env.Tenants
 			}
-			s := repeated(v.send, v.seq, tenant)
+			s := repeated(v.send, v.seq)
 			if arm == wire.ArmMiss {
 				s = r.keep(i)
-				s.Tenant = tenant
 			}
-			s.Purpose, s.Label = wire.Unrelated, label
-			return []Send{s.arm(arm, 2)}
+			return []Send{who{tenant: tenant}.says(s, wire.Unrelated, label).arm(arm, 2+i)}
 		}
 	}
 	r.add(one(wire.ArmHit, "kept, other tenant", true))

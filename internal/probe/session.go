@@ -46,15 +46,15 @@ func session(purpose wire.Purpose, label string, tenant, tokens, place int) Send
 }
 
 // repeated is the whole prompt of an earlier exchange once more, word for word.
-func repeated(s Send, seq, tenant int) Send {
-	s.Prefix, s.Turns, s.Tokens, s.Tenant = &Prefix{Seq: seq}, nil, 0, tenant
+func repeated(s Send, seq int) Send {
+	s.Prefix, s.Turns, s.Tokens = &Prefix{Seq: seq}, nil, 0
 	return s
 }
 
 // after is the stem of an earlier exchange with a last turn that asks for the
 // nonce at another place.
-func (s Send) after(seq, tenant, place int) Send {
-	s.Prefix, s.Tokens, s.Tenant = &Prefix{Seq: seq, Turns: len(s.Turns) - 1}, 0, tenant
+func (s Send) after(seq, place int) Send {
+	s.Prefix, s.Tokens = &Prefix{Seq: seq, Turns: len(s.Turns) - 1}, 0
 	s.Turns, s.Asked = []Turn{asks(place)}, place%thirds
 	return s
 }
