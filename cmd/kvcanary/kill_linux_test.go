@@ -15,6 +15,8 @@ import (
 func TestKilledDemoLeavesNothingBehind(t *testing.T) {
 	demo := exec.Command("kvcanary", "demo", "--scale", "full")
 	demo.Stdout = io.Discard
+	temp := t.TempDir()
+	demo.Env = append(os.Environ(), "TMPDIR="+temp)
 	if err := demo.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +33,9 @@ func TestKilledDemoLeavesNothingBehind(t *testing.T) {
 	}
 	demo.Wait()
 	awaitGone(t, family)
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("%v was left behind, %v", left, err)
+	}
 }
 
 // A run that is killed leaves a directory that loads, with whole lines and no result.

@@ -11,10 +11,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/demo"
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/lab/api"
 	"github.com/kvcanary/kvcanary/internal/lab/gateway"
@@ -43,15 +47,16 @@ type labCmd struct {
 	SlotCache   int    `placeholder:"N" help:"Tokens of a prompt that each of prefill's slots keeps for the next prompt of the same tenant. Default: none."`
 	AnswerCache string `placeholder:"K" help:"Keep answers in the gateway, for the tenant they were given to: exact for the same prompt, semantic for one much like it. Default: none."`
 
-	Transport   string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
-	WriteLag    time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
-	PrefillRate int           `placeholder:"N" help:"Tokens that prefill computes in a second at most, as a large model would. Default: as many as it can."`
-	Restart     bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
-	TimeLimit   time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
-	Tenant      []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
-	Trace       string        `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
-	StopOnEOF   bool          `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
-	Seed        *uint64       `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
+	Transport     string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
+	WriteLag      time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
+	PrefillRate   int           `placeholder:"N" help:"Tokens that prefill computes in a second at most, as a large model would. Default: as many as it can."`
+	Restart       bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
+	TimeLimit     time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
+	Tenant        []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
+	Trace         string        `placeholder:"FILE" help:"Append every step of the router and both nodes to this file, one line of JSON each."`
+	OrphanRemoves string        `name:"orphan-removes" hidden:"" placeholder:"DIR" help:"Temporary directory of the demo that started this lab: removed at the end if that demo was killed."`
+	StopOnEOF     bool          `name:"stop-on-eof" hidden:"" help:"Stop when standard input ends: for a parent that must leave nothing behind."`
+	Seed          *uint64       `placeholder:"N" help:"Makes sampling without a seed, and the ids of answers, the same again. Default: chosen anew."`
 }
 
 // Help lists what can be switched on.
@@ -77,6 +82,10 @@ func (labCmd) Help() string {
 }
 
 func (c labCmd) Run(s *session) error {
+	if c.OrphanRemoves != "" {
+		signal.Ignore(syscall.SIGPIPE) // a parent that is gone reads nothing, and must not be the end before that is tidied up
+		defer c.tidy(os.Getppid())
+	}
 	options, err := c.options(s)
 	if err != nil {
 		return err
@@ -109,6 +118,16 @@ func (c labCmd) Run(s *session) error {
 		return unreachable(err)
 	}
 	return nil
+}
+
+// tidy removes what a parent that was killed could not. It takes no directory
+// but one that a demo has made.
+func (c labCmd) tidy(parent int) {
+	if os.Getppid() == parent || !strings.HasPrefix(filepath.Base(c.OrphanRemoves), demo.TempPrefix) {
+		return
+	}
+	// Nobody is left to be told that it stays.
+	_ = os.RemoveAll(c.OrphanRemoves)
 }
 
 // serveUntil serves until ctx ends, which is no error, or the engine or the

@@ -87,10 +87,13 @@ func Scale(full bool) lab.Config {
 	return lab.Small()
 }
 
+// TempPrefix is how the name of a demo's temporary directory begins.
+const TempPrefix = "kvcanary-demo-"
+
 // Play plays all acts. An error means that the demo could not be played, not
 // that it ended otherwise than told.
 func Play(ctx context.Context, o Options) (*Result, error) {
-	dir, err := os.MkdirTemp("", "kvcanary-demo-")
+	dir, err := os.MkdirTemp("", TempPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +149,7 @@ func (st *stage) play(ctx context.Context) (*Act, error) {
 		return nil, err
 	}
 	trace := filepath.Join(st.dir, "trace")
-	p, err := startLab(ctx, st.options.Exe, st.scene.lab, trace)
+	p, err := startLab(ctx, st.options.Exe, st.scene.lab, filepath.Dir(st.dir), trace)
 	if err != nil {
 		return nil, err
 	}

@@ -52,14 +52,14 @@ func TestActIsHeldAgainstTheStory(t *testing.T) {
 
 func TestLabThatDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := startLab(context.Background(), filepath.Join(dir, "missing"), Scale(false), "trace"); err == nil || !strings.Contains(err.Error(), "start the lab") {
+	if _, err := startLab(context.Background(), filepath.Join(dir, "missing"), Scale(false), dir, "trace"); err == nil || !strings.Contains(err.Error(), "start the lab") {
 		t.Errorf("no program: %v", err)
 	}
 	mute := filepath.Join(dir, "mute")
 	if err := os.WriteFile(mute, []byte("#!/bin/sh\necho 'out of luck' >&2\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startLab(context.Background(), mute, Scale(false), "trace"); err == nil || !strings.Contains(err.Error(), "out of luck") {
+	if _, err := startLab(context.Background(), mute, Scale(false), dir, "trace"); err == nil || !strings.Contains(err.Error(), "out of luck") {
 		t.Errorf("a program that says why: %v", err)
 	}
 }

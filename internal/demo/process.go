@@ -22,8 +22,9 @@ const readyLine = "kvcanary lab: listening on "
 const patience = 20 * time.Second
 
 // process is a lab started as `kvcanary lab`, a process that starts its nodes
-// as further ones. It ends when its standard input does, so nothing is left
-// behind however this process ends.
+// as further ones. It ends when its standard input does, and removes the temporary
+// directory if nobody else is there to, so nothing is left behind however this
+// process ends.
 type process struct {
 	url   string
 	cmd   *exec.Cmd
@@ -32,9 +33,10 @@ type process struct {
 	err   error
 }
 
-// startLab starts kvcanary lab and returns once it listens.
-func startLab(ctx context.Context, exe string, c lab.Config, trace string) (*process, error) {
-	args := []string{"lab", "--stop-on-eof", "--listen", "127.0.0.1:0", "--trace", trace,
+// startLab starts kvcanary lab and returns once it listens. dir is the
+// temporary directory of the whole demo.
+func startLab(ctx context.Context, exe string, c lab.Config, dir, trace string) (*process, error) {
+	args := []string{"lab", "--stop-on-eof", "--listen", "127.0.0.1:0", "--orphan-removes", dir, "--trace", trace,
 		"--context", strconv.Itoa(c.Context), "--prefill-pool", strconv.Itoa(c.PrefillPool),
 		"--decode-pool", strconv.Itoa(c.DecodePool), "--page-size", strconv.Itoa(c.PageSize)}
 	for _, f := range c.Faults {
