@@ -30,6 +30,7 @@ func (r *runner) attempts(ctx context.Context, p *pending) *wire.Answer {
 	for attempt := 1; ; attempt++ {
 		a := r.do(ctx, &p.exchange, q)
 		p.requests += 1 + a.Resent
+		a.Resent = p.requests - 1
 		pause, again := retry(a, attempt, random)
 		if !again {
 			return a

@@ -159,6 +159,18 @@ func TestSharingByCachedTokens(t *testing.T) {
 	}
 }
 
+// What this tenant has sent before, though nothing came of it, may well be cached.
+func TestSharingOfWhatWasSentAgain(t *testing.T) {
+	w := newWorld(t)
+	w.sharers(3, 896, 896, 0, func(string) time.Duration { return time.Second })
+	for i := range w.all {
+		if w.all[i].Arm == wire.ArmHit && w.all[i].Group != 2 {
+			w.all[i].Answer.Resent = 1
+		}
+	}
+	w.expect(w.judge("sharing"), "sharing 6/bob from 4/ada in , 0 words at 0")
+}
+
 func TestSharingByTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	slow := func() time.Duration { return time.Duration(200+100*r.ExpFloat64()) * time.Millisecond }

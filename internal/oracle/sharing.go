@@ -46,7 +46,8 @@ type arms struct{ hit, own, miss []*wire.Exchange }
 func sharingArms(c Case) (a arms) {
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
-		if !e.Answer.Served() {
+		// What was sent more than once may be in the cache from the time before.
+		if !e.Answer.Served() || e.Answer.Resent > 0 {
 			continue
 		}
 		switch e.Arm {

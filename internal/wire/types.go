@@ -172,8 +172,9 @@ type Answer struct {
 	Refusal *Refusal `json:"refusal,omitempty"`
 	Failure *Failure `json:"failure,omitempty"`
 	Raw     Blob     `json:"raw"`
-	// Resent counts how often the request was sent again because the target
-	// refused one of its fields: max_tokens, stream_options, temperature.
+	// Resent counts how often the request was sent again: because the target
+	// refused one of its fields (max_tokens, stream_options, temperature), asked
+	// for patience, or hung up before it answered.
 	Resent int `json:"resent,omitempty"`
 
 	Start      time.Time `json:"start"`       // first byte of the request
