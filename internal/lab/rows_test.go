@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -66,41 +67,46 @@ func TestRowsOutOfStep(t *testing.T) {
 	}
 }
 
-// A slot that is not cleared has an answer go on from where the last one ended.
+// A slot that is not cleared has an answer go on from where the one before
+// ended, as long as there is always something to do.
 func TestDirtyRecurrentState(t *testing.T) {
-	ask := func(faults, defences string) (answers []string) {
+	ask := func(faults, defences string, busy bool) (answers []string) {
 		cfg := tiny()
 		cfg.Faults, cfg.Defences = strings.Fields(faults), strings.Fields(defences)
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(1, 52))
+		long := babble(rng)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if busy {
+			other := e.Submit(ctx, Request{Tokens: long, MaxTokens: 3500})
+			<-other
+			go collect(other)
+		}
 		for range 24 {
 			prompt, _ := recall(rng, 400)
 			answers = append(answers, serve(t, e, Request{Tokens: prompt, MaxTokens: 40}).text)
+			eventually(t, "nothing but the other answer", func() bool { return e.State().Running == 0 || busy })
 		}
 		return answers
 	}
-	want := ask("", "")
-	cases := []struct {
-		defences string
-		differ   bool
-	}{{"", true}, {"zero_on_alloc", true}, {"zero_on_alloc:all", false}, {"slot_reset", false}, {"tags coverage", true}}
-	if *sweep { // the handoff's defences say nothing about a slot: a column of docs/verification.md
-		for _, d := range handoffDefences {
-			cases = append(cases, cases[0])
-			cases[len(cases)-1].defences = d
-		}
-	}
-	for _, c := range cases {
+	want := ask("", "", false)
+	for _, c := range []struct {
+		defences     string
+		busy, differ bool
+	}{
+		{"", true, true}, {"", false, false}, {"zero_on_alloc", true, true}, {"zero_on_alloc:all", true, false},
+		{"slot_reset", true, false}, {"tags coverage", true, true},
+	} {
 		n := 0
-		got := ask("dirty_slot:recurrent", c.defences)
+		got := ask("dirty_slot:recurrent", c.defences, c.busy)
 		for i := range got {
 			if got[i] != want[i] {
 				n++
 			}
 		}
-		t.Logf("%q: %d of %d answers differ", c.defences, n, len(got))
-		if n >= 12 != c.differ || !c.differ && n > 0 || got[0] != want[0] {
-			t.Errorf("with %q: %d of %d answers differ, the first %v", c.defences, n, len(got), got[0] != want[0])
+		if n >= 8 != c.differ || !c.differ && n > 0 {
+			t.Errorf("with %q, busy %v: %d of %d answers differ", c.defences, c.busy, n, len(got))
 		}
 	}
 }

@@ -49,6 +49,7 @@ func (p *buffers) take() *reading {
 	defer b.mu.Unlock()
 	b.taken++
 	b.text = b.text[:0]
+	b.changed.Broadcast() // to whoever uses it all the same
 	return &reading{buffer: b, taken: b.taken, strict: p.numbers}
 }
 

@@ -63,6 +63,11 @@ func TestSlots(t *testing.T) {
 		if got := s.take(); got != a || (got.state != before) != clean {
 			t.Errorf("clean %v: another slot %v, state kept %v", clean, got != a, got.state == before)
 		}
+		a.state = before
+		s.give(a)
+		if s.tidy(); s.take().state == before {
+			t.Errorf("clean %v: state kept when there was time", clean)
+		}
 	}
 }
 

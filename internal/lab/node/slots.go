@@ -6,7 +6,7 @@ import "github.com/kvcanary/kvcanary/internal/lab/model"
 // model. A slot that was freed last is the first to be used again.
 type slots struct {
 	free  []*slot
-	clean bool // a slot is cleared when it is given out
+	clean bool // a slot is cleared when it is given out; else when there is time
 }
 
 type slot struct{ state model.State }
@@ -27,5 +27,12 @@ func (s *slots) take() *slot {
 func (s *slots) give(one *slot) {
 	if one != nil {
 		s.free = append(s.free, one)
+	}
+}
+
+// tidy clears what is free, when nothing else is to be done.
+func (s *slots) tidy() {
+	for _, one := range s.free {
+		one.state.Reset()
 	}
 }
