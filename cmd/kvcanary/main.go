@@ -38,6 +38,7 @@ type cli struct {
 	Lab       labCmd       `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
 	Verify    verifyCmd    `cmd:"" help:"Check the handoff protocol: all that it can do, or what a run of the lab did."`
 	Receipt   receiptCmd   `cmd:"" help:"Check, show and make receipts: what was decided and seen, sealed in a log."`
+	Report    reportCmd    `cmd:"" help:"Show a run as a page, a ticket, JUnit, SARIF or workflow annotations, or compare two."`
 	Scan      scanCmd      `cmd:"" help:"Find your canaries in files or standard input."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/report"
+)
+
+type reportCmd struct {
+	Dir string `arg:"" placeholder:"DIR" help:"A run directory."`
+
+	Format  string `default:"text" placeholder:"F" help:"One of ${reports}; json with --compare. Default: ${default}."`
+	Output  string `placeholder:"FILE" help:"Write to this file. Default: standard output."`
+	Compare string `placeholder:"DIR" help:"An earlier run: list what is new, gone and the same instead of a report."`
+	FailOn  string `name:"fail-on" enum:",leak,violation,inconclusive" default:"" placeholder:"V" help:"Exit with 1 if the verdict is leak, at least violation, or not clean; with --compare only new findings count. Default: the report never fails."`
+	At      string `placeholder:"FILE:LINE" help:"Where sarif and github put findings: the line of a file that names the target."`
+}
+
+// Help says what is in a report.
+func (reportCmd) Help() string {
+	return "Reports are made from a run directory, and never from what a run has in memory. They hold words that kvcanary planted itself and no other text of answers.\n\nExit codes: 0 written, 1 as --fail-on says, 2 wrong flags, 4 a file cannot be read or written.\n"
+}
+
+func (c reportCmd) Run(s *session) error {
+	format, ok := report.FindFormat(c.Format)
+	if !ok && !(c.Compare != "" && c.Format == "json") {
+		return usageErrorf("--format %q: use one of %s", c.Format, strings.Join(report.FormatNames(), ", "))
+	}
+	run, err := report.Open(c.Dir)
+	if err != nil {
+		return unreachable(err)
+	}
+	if run.Place, err = c.place(run.Place); err != nil {
+		return err
+	}
+	if c.Compare != "" {
+		return c.compare(s, run)
+	}
+	if err := c.write(s, func(w io.Writer) error { return format.Write(w, run) }); err != nil {
+		return unreachable(err)
+	}
+	return c.verdict(run.Result.Verdict)
+}
+
+func (c reportCmd) place(p report.Place) (report.Place, error) {
+	if c.At == "" {
+		return p, nil
+	}
+	i := strings.LastIndexByte(c.At, ':')
+	n, err := strconv.Atoi(c.At[i+1:])
+	if i < 1 || err != nil || n < 1 {
+		return p, usageErrorf("--at %q: write FILE:LINE", c.At)
+	}
+	return report.Place{File: c.At[:i], Line: n}, nil
+}
+
+// write writes to the output, which is whole or not there at all.
+func (c reportCmd) write(s *session, to func(io.Writer) error) error {
+	if c.Output == "" {
+		return to(s.stdout)
+	}
+	f, err := os.CreateTemp(dirOf(c.Output), ".report-*")
+	if err != nil {
+		return err
+	}
+	err = to(f)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), c.Output)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+func dirOf(path string) string {
+	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
+		return path[:i+1]
+	}
+	return "."
+}
+
+// verdict is the exit code that --fail-on wants.
+func (c reportCmd) verdict(v campaign.Verdict) error {
+	rank := map[campaign.Verdict]int{campaign.Leak: 3, campaign.Violation: 2, campaign.Inconclusive: 1, campaign.Clean: 0}
+	least := map[string]int{"leak": 3, "violation": 2, "inconclusive": 1}[c.FailOn]
+	if c.FailOn != "" && rank[v] >= least {
+		return exitError{code: exitFound}
+	}
+	return nil
+}
+
+func (c reportCmd) compare(s *session, run *report.Run) error {
+	old, err := report.Open(c.Compare)
+	if err != nil {
+		return unreachable(err)
+	}
+	changes := report.Compare(run, old)
+	err = c.write(s, func(w io.Writer) error {
+		if c.Format == "json" {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(changes)
+		}
+		for _, x := range changes {
+			if _, err := fmt.Fprintf(w, "%s: %s (%d, was %d)\n", x.State(), x.What, x.Now, x.Was); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(w, "verdict: %s, was %s\n", run.Result.Verdict, old.Result.Verdict)
+		return err
+	})
+	if err != nil {
+		return unreachable(err)
+	}
+	for _, x := range changes {
+		if x.State() == "new" && c.FailOn != "" {
+			return c.verdict(run.Result.Verdict)
+		}
+	}
+	return nil
+}
