@@ -264,7 +264,23 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	}
 	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, pool)
 	cfg.Facts.PageSize = facts.PageSize.Value
+	cfg.Facts.Adapters = adapters(models, c.Model)
 	return nil
+}
+
+// mostAdapters is how many adapters are looked at: two are enough for a pair.
+const mostAdapters = 2
+
+// adapters are those that a list of models names after the model, "model:adapter".
+// What follows the colon elsewhere is a tag of the model's own name.
+func adapters(models []wire.ModelInfo, name string) []string {
+	var out []string
+	for _, m := range models {
+		if a, ok := strings.CutPrefix(m.ID, name+":"); ok && a != "" && len(out) < mostAdapters {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // models are those that the target lists, nil if it does not.
