@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -115,6 +116,26 @@ var fakes = map[string]http.HandlerFunc{
 			body, _ := io.ReadAll(r.Body)
 			w.Header().Set("X-Debug", base64.StdEncoding.EncodeToString([]byte("key:"+key)))
 			fmt.Fprintf(w, strings.Replace(answered, "noted", key+" "+strings.ReplaceAll(key, "/", `\\u002f`), 1), len(body)/4, 1)
+		}
+	},
+	"thinks": func(w http.ResponseWriter, r *http.Request) { // for 2,000 tokens before it says a word
+		body, _ := io.ReadAll(r.Body)
+		var q struct {
+			Most int `json:"max_completion_tokens"`
+			Old  int `json:"max_tokens"`
+		}
+		json.Unmarshal(body, &q)
+		text, tokens, _ := promptOf(body)
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/chat/completions"):
+			http.NotFound(w, r)
+		case q.Old > 0:
+			w.WriteHeader(400)
+			io.WriteString(w, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","type":"invalid_request_error"}}`)
+		case q.Most <= 2000:
+			fmt.Fprintf(w, `{"choices":[{"index":0,"message":{"content":"","reasoning_content":"hm"},"finish_reason":"length"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, tokens, q.Most)
+		default:
+			fmt.Fprintf(w, `{"choices":[{"index":0,"message":{"content":%q,"reasoning_content":"hm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":2003}}`, text, tokens)
 		}
 	},
 	"badutf8": func(w http.ResponseWriter, r *http.Request) {

@@ -85,6 +85,16 @@ func TestAccounting(t *testing.T) {
 			e := w.sized(wire.Over, limit, 10641, 10641, "")
 			e.Answer.Finish = "length"
 		}, "fail_open 3/ada", ""},
+		{"the same as messages and responses have it", func(w *world) {
+			w.honest(right)
+			w.sized(wire.Over, limit, 10641, 10641, "").Answer.Finish = "max_tokens"
+			w.sized(wire.Over, limit, 10642, 10642, "").Answer.Finish = "max_output_tokens"
+		}, "fail_open 3/ada\nfail_open 4/ada", ""},
+		{"length and nothing but reasoning that was counted", func(w *world) {
+			w.honest(right)
+			e := w.sized(wire.Over, limit, 10641, 10641, "")
+			e.Answer.Finish, e.Answer.Usage.Reasoning = "length", 10
+		}, "", ""},
 		{"length and nothing under the limit", func(w *world) {
 			w.honest(right)
 			w.sized(wire.Under, limit, 10593, 10593, "").Answer.Finish = "length"

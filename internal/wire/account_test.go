@@ -217,3 +217,36 @@ func TestLostOfAPromptSentAgain(t *testing.T) {
 		}
 	}
 }
+
+// An answer that was all reasoning had no room for a nonce, by whatever name its
+// end goes; one that ended of its own accord, or had nothing to reason, had.
+func TestReasonedAway(t *testing.T) {
+	reasoning := []Piece{{Reasoning, "hm"}}
+	for _, c := range []struct {
+		name   string
+		pieces []Piece
+		finish string
+		usage  *Usage
+		want   bool
+	}{
+		{"chat completions", reasoning, "length", nil, true},
+		{"messages", reasoning, "max_tokens", &Usage{Prompt: 900, Completion: 48}, true},
+		{"responses", reasoning, "max_output_tokens", nil, true},
+		{"responses of engines", reasoning, "completed", &Usage{Prompt: 900, Completion: 48}, true},
+		{"counted and not shown", nil, "length", &Usage{Prompt: 900, Completion: 48, Reasoning: 48}, true},
+		{"stopped while reasoning", reasoning, "stop", &Usage{Prompt: 900, Completion: 9}, false},
+		{"nothing at all", nil, "length", &Usage{Prompt: 900, Completion: 48}, false},
+		{"text besides", append(reasoning, Piece{Content, "so"}), "length", nil, false},
+		{"a tool call", append(reasoning, Piece{ToolCalls, "f"}), "length", nil, false},
+		{"blank text", append(reasoning, Piece{Content, " \n"}), "length", nil, true},
+	} {
+		e := Exchange{Asked: 0, Nonces: [3]string{"aaaaa-bbbbb"}, MaxTokens: 48, Answer: &Answer{Status: 200, Pieces: c.pieces, Finish: c.finish, Usage: c.usage}}
+		if e.ReasonedAway() != c.want || e.EchoLost() == c.want {
+			t.Errorf("%s: reasoned away %v, echo lost %v", c.name, e.ReasonedAway(), e.EchoLost())
+		}
+		e.Answer.Refusal = &Refusal{Kind: RefusedContext}
+		if e.ReasonedAway() {
+			t.Errorf("%s: a refusal was reasoned away", c.name)
+		}
+	}
+}
