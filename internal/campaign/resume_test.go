@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -270,4 +272,45 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 	d.close()
 	mustRun(t, cfg)
+}
+
+// Every protocol makes the same exchanges again when it goes on in another
+// sitting, those that hang up and those that measure times as well.
+func TestEveryProtocolGoesOn(t *testing.T) {
+	limited := &server{limit: 6000, over: "refuse", tokenizer: true, usage: true}
+	var calls, stopAt atomic.Int64
+	var stop atomic.Pointer[context.CancelFunc]
+	cfg := real(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "completions") && calls.Add(1) == stopAt.Load() {
+			(*stop.Load())()
+		}
+		limited.ServeHTTP(w, r)
+	}))
+	for n := range 7 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stop.Store(&cancel)
+		stopAt.Store(calls.Load() + 12 + 11*int64(n))
+		cfg.Resume = n > 0
+		res, err := Run(ctx, cfg)
+		if err != nil {
+			t.Fatalf("sitting %d: %v", n, err)
+		}
+		if !res.Resumable {
+			t.Fatalf("sitting %d has ended: %s (%s), %d exchanges", n, res.Verdict, res.Reason, res.Spent.Exchanges)
+		}
+	}
+	res := mustRun(t, cfg)
+	if res.Resumable || len(res.Protocols) != len(cfg.Protocols) || len(res.Findings) > 0 {
+		t.Errorf("%d of %d protocols, resumable %v, findings %+v", len(res.Protocols), len(cfg.Protocols), res.Resumable, res.Findings)
+	}
+	for _, p := range res.Protocols {
+		if p.Verdict != Clean {
+			t.Errorf("%s: %s (%s)", p.Name, p.Verdict, p.Reason)
+		}
+	}
+	l, err := Load(cfg.OutDir)
+	if err != nil || len(l.Exchanges) != res.Spent.Exchanges {
+		t.Errorf("%d exchanges kept of %d, %v", len(l.Exchanges), res.Spent.Exchanges, err)
+	}
 }
