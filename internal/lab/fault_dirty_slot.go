@@ -7,8 +7,8 @@ var dirtySlot = Switch{
 	Name:  "dirty_slot",
 	Modes: []string{"lru", "recurrent", "tail"},
 	Does: "a slot that matches nothing of a prompt is taken for restored and keeps the prompt before; or an answer begins " +
-		"with the short state of the one before in its slot, unless there was a moment without any to clear it; or a slot that matches in part keeps what is " +
-		"behind the match up to the end of its page, whoever has left it there",
+		"with the short state of the one before in its slot, unless nothing else was to be done before it; or a slot that " +
+		"matches in part keeps what is behind the match up to the end of its page, whoever has left it there",
 	Reports: []string{
 		"https://github.com/ggml-org/llama.cpp/issues/27148",
 		"https://github.com/ikawrakow/ik_llama.cpp/pull/1696",

@@ -6,7 +6,7 @@ import "github.com/kvcanary/kvcanary/internal/lab/model"
 // model. A slot that was freed last is the first to be used again.
 type slots struct {
 	free  []*slot
-	clean bool // a slot is cleared when it is given out; else when there is time
+	clean bool // a slot is cleared when it is given out; else the next one when there is time
 }
 
 type slot struct{ state model.State }
@@ -30,9 +30,9 @@ func (s *slots) give(one *slot) {
 	}
 }
 
-// tidy clears what is free, when nothing else is to be done.
+// tidy clears the slot that is next, when nothing else is to be done.
 func (s *slots) tidy() {
-	for _, one := range s.free {
-		one.state.Reset()
+	if n := len(s.free); n > 0 {
+		s.free[n-1].state.Reset()
 	}
 }

@@ -19,8 +19,8 @@ const (
 	// RowSkew gives results back in an order of rows that is not the one they
 	// were computed in.
 	RowSkew Faults = 1 << iota
-	// DirtyRecurrent clears the states in slots only when there is nothing else
-	// to do.
+	// DirtyRecurrent clears the state in the slot that is next only when there is
+	// nothing else to do.
 	DirtyRecurrent
 	// DirtyRestore takes a slot's prompt for restored when nothing matched.
 	DirtyRestore
