@@ -149,6 +149,51 @@ func TestEmptyTraceFails(t *testing.T) {
 	}
 }
 
+// Nodes that part and meet again with neither of them having died: a write that
+// was under way lands in what decode has freed.
+func TestTraceOfAMeetingWithTheLiving(t *testing.T) {
+	cfg := oneSided(4, 8, 8, 32)
+	var s scribe
+	router, prefill, decode := handoff.NewRouter(cfg), handoff.NewPrefill(cfg), handoff.NewDecode(cfg)
+	step := func(by handoff.Role, in handoff.Event) []handoff.Action {
+		machine := map[handoff.Role]func(handoff.Event) []handoff.Action{
+			handoff.ToRouter: router.Step, handoff.ToPrefill: prefill.Step, handoff.ToDecode: decode.Step,
+		}[by]
+		out := machine(in)
+		s.write(handoff.Record{By: by, In: &in, Out: out})
+		return out
+	}
+	s.write(handoff.Record{By: handoff.ToRouter, Config: &cfg})
+	s.write(handoff.Record{By: handoff.ToPrefill, Start: true})
+	s.write(handoff.Record{By: handoff.ToDecode, Start: true})
+	submit := step(handoff.ToRouter, handoff.Event{Kind: handoff.Open, Room: 1, Tokens: 5, MaxNew: 2})[0].Event
+	hello := step(handoff.ToPrefill, submit)[0].Event
+	step(handoff.ToDecode, submit)
+	step(handoff.ToPrefill, step(handoff.ToDecode, hello)[0].Event)
+	page := step(handoff.ToPrefill, handoff.Event{Kind: handoff.Ran, Room: 1})[0].Event
+	good := len(s.out)
+	for _, met := range []bool{false, true} {
+		s.out = s.out[:good]
+		prefill, decode, router := prefill.Clone(), decode.Clone(), router.Clone()
+		steps := map[handoff.Role]func(handoff.Event) []handoff.Action{
+			handoff.ToRouter: router.Step, handoff.ToPrefill: prefill.Step, handoff.ToDecode: decode.Step,
+		}
+		step := func(by handoff.Role, in handoff.Event) { s.write(handoff.Record{By: by, In: &in, Out: steps[by](in)}) }
+		step(handoff.ToPrefill, handoff.Event{Kind: handoff.PeerLost})
+		step(handoff.ToDecode, handoff.Event{Kind: handoff.PeerLost})
+		if met {
+			step(handoff.ToDecode, handoff.Event{Kind: handoff.Reset})
+		}
+		put := handoff.Event{Kind: handoff.Put, Room: 1, Index: page.Index, To: page.To, Gen: page.Gen, OK: true}
+		step(handoff.ToPrefill, put)
+		step(handoff.ToRouter, handoff.Event{Kind: handoff.PeerLost, Refusal: handoff.Refusal{Reason: handoff.Closing}})
+		_, err := CheckTrace(bytes.NewReader(s.out))
+		if met != (err != nil && strings.Contains(err.Error(), "I7: a page of room 1 lands in page 0 after decode was told")) || !met && err != nil {
+			t.Errorf("met: %v, %v", met, err)
+		}
+	}
+}
+
 // A trace that says more than this program knows of is not held to be good.
 func TestTracesOfAnotherKindFail(t *testing.T) {
 	text := string(walkedTrace(t, traced(t, oneSided(4, 4, 8, 32)), 1))

@@ -165,14 +165,17 @@ func (c *checker) prefillDid(l *line, actions []handoff.Action, req int) error {
 
 // written takes note of a write that is over.
 func (c *checker) written(e handoff.Event) error {
-	void, _ := c.source.finish(e)
+	w := c.source.finish(e)
 	if !c.cfg.OneSided {
 		if !e.OK {
 			c.post(handoff.ToPrefill, handoff.ToDecode, handoff.Page).drop(e)
 		}
 		return nil
 	}
-	if !e.OK || void || c.decode == nil {
+	switch {
+	case e.OK && w.dead:
+		return fmt.Errorf("%v: a page of room %d lands in page %d after decode was told that who writes it is dead", I7, e.Room, e.To)
+	case !e.OK || w.void || c.decode == nil:
 		return nil
 	}
 	return c.pages.land(c.decode, e)
@@ -183,8 +186,11 @@ func (c *checker) decodeDid(l *line, actions []handoff.Action, req int) error {
 	switch l.in.Kind {
 	case handoff.Submit:
 		h.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput())
-	case handoff.PeerLost, handoff.Reset:
+	case handoff.PeerLost:
 		c.lose(handoff.ToPrefill, handoff.ToDecode)
+	case handoff.Reset:
+		c.lose(handoff.ToPrefill, handoff.ToDecode)
+		c.source.died()
 	case handoff.Stepped:
 		if err := h.read(l.in.Room); err != nil {
 			return err

@@ -37,6 +37,7 @@ type writeKey struct {
 type underWay struct {
 	halted bool  // it may be dropped
 	void   bool  // the memory that it was for is gone
+	dead   bool  // decode has been told that who does it is dead
 	from   int32 // prefill's page
 }
 
@@ -84,7 +85,16 @@ func (s *source) start(e handoff.Event) {
 	s.read[e.From]++
 }
 
-func (s *source) finish(e handoff.Event) (void, ok bool) {
+// died takes note that decode was told that the prefill before is dead: what was
+// under way then lands no more.
+func (s *source) died() {
+	for k, w := range s.writes {
+		w.dead = true
+		s.writes[k] = w
+	}
+}
+
+func (s *source) finish(e handoff.Event) underWay {
 	w, ok := s.writes[key(e)]
 	if ok {
 		delete(s.writes, key(e))
@@ -92,7 +102,7 @@ func (s *source) finish(e handoff.Event) (void, ok bool) {
 			delete(s.read, w.from)
 		}
 	}
-	return w.void, ok
+	return w
 }
 
 // allows reports whether the node was asked for what it tells its machine.
