@@ -110,11 +110,13 @@ func (c Config) setup() (node.Setup, error) {
 	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag, PrefillRate: max(0, c.PrefillRate)}, nil
 }
 
-// Sizes of the prefix cache where a fault needs one and no other is asked for:
-// small beside the pools, so that little traffic pushes a prompt out.
+// Sizes of the prefix cache where a fault needs one and no other is asked for,
+// tokens: small beside the pools, so that little traffic pushes a prompt out of
+// the first tier, and out of the second where that has to be.
 const (
 	cacheTokens = 6144
 	tierTokens  = 12_288
+	largeTier   = 65_536 // for a fault that shows while a prompt is in there
 )
 
 // prefix is the setup of the prefix cache.
@@ -127,7 +129,10 @@ func (c Config) prefix(on Settings) (prefix.Config, error) {
 		cache = cacheTokens
 	}
 	if tier == 0 && on.Prefix.NeedsTier() {
-		tier = tierTokens
+		tier = largeTier
+		if on.Prefix.Has(prefix.StaleBlob) {
+			tier = tierTokens
+		}
 	}
 	on.Prefix.Elsewhere = len(c.Faults) > 0
 	p := prefix.Config{PageSize: c.PageSize, Switches: on.Prefix}
