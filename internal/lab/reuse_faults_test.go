@@ -21,24 +21,25 @@ func with(t *testing.T, fault string, defences ...string) *Engine {
 
 // B learns by the count, and by the time, that A has sent what B sends.
 func TestSharedPrefix(t *testing.T) {
-	for _, c := range []struct {
+	type shares struct {
 		fault    string
 		defences []string
 		evict    bool // A's prompt is in the second tier by then
 		shared   bool
-	}{
+	}
+	for _, c := range brief([]shares{
 		{"shared_prefix", nil, false, true},
 		{"shared_prefix", []string{"salt"}, false, false},
-		{"shared_prefix", []string{"block_tags"}, false, false},
-		{"shared_prefix", []string{"full_compare", "publish_after_commit", "zero_on_alloc:all", "tier_generations"}, false, true},
-		{"shared_prefix:tier", nil, false, false},
 		{"shared_prefix:tier", nil, true, true},
 		{"shared_prefix:tier", []string{"salt"}, true, false},
+		{"shared_prefix:tier", nil, false, false},
+		{"shared_prefix", []string{"block_tags"}, false, false},
+		{"shared_prefix", []string{"full_compare", "publish_after_commit", "zero_on_alloc:all", "tier_generations"}, false, true},
 		{"shared_prefix", []string{"salt:gpu_only"}, false, false},
 		{"shared_prefix", []string{"salt:gpu_only"}, true, true},
-	} {
+	}, 4) {
 		cfg := reusing()
-		cfg.Faults, cfg.Defences, cfg.Tier = []string{c.fault}, c.defences, 16_384
+		cfg.Faults, cfg.Defences, cfg.Tier = []string{c.fault}, c.defences, 8192
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(1, 22))
 		text := words(rng, 800) + " code one: sword fish\ncode one:"
@@ -57,15 +58,17 @@ func TestSharedPrefix(t *testing.T) {
 
 // A session that has been pushed out to the second tier comes back as another.
 func TestStaleSourceTier(t *testing.T) {
-	for _, c := range []struct {
+	type back struct {
 		defence string
 		leaks   bool
-	}{
+	}
+	for _, c := range brief([]back{
+		{"tier_checksum:hop", true}, {"tier_checksum", false}, {"tier_generations", false}, {"block_tags", false},
 		{"quiesce", true}, {"salt", true}, {"full_compare", true}, {"publish_after_commit", true}, {"zero_on_alloc:all", true},
-		{"tier_checksum:hop", true}, {"tier_checksum", false}, {"tier_generations", false}, {"block_tags", false}, {"checksum", true}, {"generations", true},
-	} {
+		{"checksum", true}, {"generations", true},
+	}, 4) {
 		cfg := reusing()
-		cfg.Faults, cfg.Defences, cfg.Tier = []string{"stale_source:tier"}, []string{c.defence}, 4096
+		cfg.Faults, cfg.Defences, cfg.Tier = []string{"stale_source:tier"}, []string{c.defence}, 2048
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(1, 23))
 		text := words(rng, 1500) + " ref for this session:"
@@ -133,15 +136,16 @@ func shown(tenant, stem string, p model.Picture) (r Request, want string) {
 
 // Two tenants ask the same about two pictures.
 func TestThinKeyOmitsPictures(t *testing.T) {
-	for _, c := range []struct {
+	type mixes struct {
 		defences []string
 		mixed    bool
-	}{
-		{nil, true}, {[]string{"full_compare", "zero_on_alloc:all"}, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false},
-	} {
+	}
+	for _, c := range brief([]mixes{
+		{nil, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false}, {[]string{"full_compare", "zero_on_alloc:all"}, true},
+	}, 2) {
 		e := with(t, "thin_key:omit_media", c.defences...)
 		rng := rand.New(rand.NewPCG(1, 25))
-		for i := range uint8(5) {
+		for i := range uint8(3) {
 			stem := words(rng, 300)
 			a, says := shown("a", stem, pixel(t, 10+i))
 			if _, text := cached(t, e, a); strings.TrimSpace(text) != says {
@@ -162,15 +166,16 @@ func TestThinKeyOmitsPictures(t *testing.T) {
 
 // Two tenants ask two adapters the same.
 func TestThinKeyOmitsAdapters(t *testing.T) {
-	for _, c := range []struct {
+	type mixes struct {
 		defences []string
 		mixed    bool
-	}{
-		{nil, true}, {[]string{"full_compare", "zero_on_alloc:all"}, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false},
-	} {
+	}
+	for _, c := range brief([]mixes{
+		{nil, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false}, {[]string{"full_compare", "zero_on_alloc:all"}, true},
+	}, 2) {
 		e := with(t, "thin_key:omit_adapter", c.defences...)
 		rng := rand.New(rand.NewPCG(1, 26))
-		for range 5 {
+		for range 3 {
 			text := words(rng, 300) + " code one: sword fish\n" + words(rng, 40) + " code one:"
 			a, b := as("a", text), as("b", text)
 			a.Adapter, b.Adapter = "ada", "ben"

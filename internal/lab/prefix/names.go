@@ -117,13 +117,13 @@ func (p *Prompt) overlapping(from, to int) (parts []part) {
 	return parts
 }
 
-// thin drops bits of a key with fault WeakHash: a full cache has half as many
-// blocks as there are keys then.
+// thin drops bits of a key with fault WeakHash: a block that nobody has sent is
+// found in a full cache one time in four to eight then.
 func (c *Cache) thin(k key) key {
 	if !c.cfg.Switches.Has(WeakHash) {
 		return k
 	}
-	few := uint64(1)<<(bits.Len(uint(c.cfg.Pages))) - 1
+	few := uint64(1)<<(bits.Len(uint(c.cfg.Pages))+2) - 1
 	var weak key
 	binary.LittleEndian.PutUint64(weak[:], binary.LittleEndian.Uint64(k[:])&few)
 	return weak
