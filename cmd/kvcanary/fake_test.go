@@ -91,6 +91,15 @@ var fakes = map[string]http.HandlerFunc{
 			fmt.Fprintf(w, answered, 50, 51)
 		}
 	},
+	"proxy": func(w http.ResponseWriter, r *http.Request) { // knows engine.test alone
+		if r.URL.Host != "engine.test" || !chat(w, r) {
+			w.WriteHeader(502)
+			return
+		}
+		n := max(1, int(r.ContentLength)/4)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, answered, n, n+1)
+	},
 	"broken": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			w.WriteHeader(500)
