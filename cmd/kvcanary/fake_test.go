@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -84,6 +85,20 @@ var fakes = map[string]http.HandlerFunc{
 		n := max(1, len(body)/4)
 		fmt.Fprintf(w, strings.Replace(answered, "noted", strings.Join(values, " "), 1), n, n+1)
 	},
+	// busy asks for patience once, by the clock, and then serves.
+	"busy": func() http.HandlerFunc {
+		var calls atomic.Int32
+		return func(w http.ResponseWriter, r *http.Request) {
+			if chat(w, r) {
+				w.Header().Set("Content-Type", "application/json")
+				if calls.Add(1) == 2 {
+					w.Header().Set("Retry-After", time.Now().UTC().Add(2*time.Second).Format(http.TimeFormat))
+					w.WriteHeader(503)
+				}
+				fmt.Fprintf(w, answered, 50, 51)
+			}
+		}
+	}(),
 	"slow": func(w http.ResponseWriter, r *http.Request) {
 		if chat(w, r) {
 			time.Sleep(300 * time.Millisecond)

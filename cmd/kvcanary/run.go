@@ -416,7 +416,17 @@ func (c runCmd) consent(s *session, tokens int, cfg *campaign.Config) error {
 		return usageErrorf("%s: add --yes, or set --budget-tokens", question)
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: %s. Go on? [y/N] ", question)
-	line, _ := bufio.NewReader(s.stdin).ReadString('\n')
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(s.stdin).ReadString('\n')
+		said <- line
+	}()
+	var line string
+	select {
+	case line = <-said:
+	case <-s.ctx.Done():
+		return exitError{exitInconclusive, errors.New("interrupted, nothing was sent")}
+	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return usageErrorf("not sent")
 	}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -30,7 +33,7 @@ func TestConsent(t *testing.T) {
 		{"asked, and gone", runCmd{BaseURL: "https://api.example.com/v1"}, 2_000_000, true, "", false, 0},
 	} {
 		var errs bytes.Buffer
-		s := &session{stdin: strings.NewReader(c.says), stderr: &errs, tty: c.tty}
+		s := &session{ctx: t.Context(), stdin: strings.NewReader(c.says), stderr: &errs, tty: c.tty}
 		cfg := campaign.Config{Budget: campaign.Budget{Tokens: orZero(c.cmd.BudgetTokens)}}
 		err := c.cmd.consent(s, c.tokens, &cfg)
 		if (err == nil) != c.ok || cfg.Budget.Tokens != c.budget {
@@ -39,6 +42,20 @@ func TestConsent(t *testing.T) {
 		if asked := strings.Contains(errs.String(), "Go on?"); asked != (c.tty && c.tokens > askAbove) {
 			t.Errorf("%s: stderr %q", c.name, errs.String())
 		}
+	}
+}
+
+// Nobody has to answer a question to be let go.
+func TestConsentInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in, out := io.Pipe() // says nothing
+	defer out.Close()
+	s := &session{ctx: ctx, stdin: in, stderr: io.Discard, tty: true}
+	err := runCmd{BaseURL: "https://api.example.com/v1"}.consent(s, 2_000_000, &campaign.Config{})
+	var e exitError
+	if !errors.As(err, &e) || e.code != exitInconclusive {
+		t.Errorf("error %v", err)
 	}
 }
 

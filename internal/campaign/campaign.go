@@ -187,6 +187,12 @@ func (r *runner) open() (err error) {
 		return err
 	}
 	r.result.Started = r.past.plan.Started
+	if len(r.past.done) == 0 && r.cfg.Planned != nil { // it may have been killed before
+		if err := r.cfg.Planned(r.cfg.OutDir); err != nil {
+			r.dir.close()
+			return err
+		}
+	}
 	return nil
 }
 

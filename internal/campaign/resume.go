@@ -20,15 +20,8 @@ import (
 // directory that is not there or empty, and an error that wraps [ErrConfig]
 // for one that a run can neither begin in nor go on in.
 func Unfinished(dir string) (*Record, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the run directory: %w", err)
-	}
-	if len(entries) == 0 {
-		return nil, nil
+	if blank, err := isBlank(dir); blank || err != nil {
+		return nil, err
 	}
 	p, err := readPast(dir)
 	if err != nil {

@@ -244,6 +244,16 @@ func TestDirectoriesThatCannotGoOn(t *testing.T) {
 	if plan, err := Unfinished(dir); plan != nil || err != nil {
 		t.Errorf("empty directory: %v, %v", plan, err)
 	}
+	if _, err := MakeDir(dir); err != nil { // and killed behind that
+		t.Fatal(err)
+	}
+	if plan, err := Unfinished(dir); plan != nil || err != nil {
+		t.Errorf("directory without a plan: %v, %v", plan, err)
+	}
+	blank := config(&fakeTarget{}, one().protocol("smoke"))
+	blank.OutDir = dir
+	mustRun(t, blank)
+	dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "letter"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

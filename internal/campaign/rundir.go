@@ -74,20 +74,36 @@ type runDir struct {
 // createDir makes a new run directory. It never touches one that is there
 // already, unless that is empty or as MakeDir leaves it.
 func createDir(path string) (*runDir, error) {
-	raw := filepath.Join(path, rawFolder)
-	if err := os.MkdirAll(raw, 0o700); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
+	blank, err := isBlank(path)
+	if err == nil && !blank {
+		err = fmt.Errorf("%w: run directory %s is not empty: name a new one", ErrConfig, path)
 	}
-	for folder, most := range map[string]int{path: 1, raw: 0} {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			return nil, fmt.Errorf("read the run directory: %w", err)
-		}
-		if len(entries) > most {
-			return nil, fmt.Errorf("%w: run directory %s is not empty: name a new one", ErrConfig, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{rawFolder, heardFolder} {
+		if err := os.MkdirAll(filepath.Join(path, folder), 0o700); err != nil {
+			return nil, fmt.Errorf("make the run directory: %w", err)
 		}
 	}
 	return &runDir{path: path}, nil
+}
+
+// isBlank reports whether a directory is as a run that was killed before it
+// wrote its plan leaves it, empty, or not there.
+func isBlank(path string) (bool, error) {
+	for _, folder := range []string{"", rawFolder, heardFolder} {
+		entries, err := os.ReadDir(filepath.Join(path, folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("read the run directory: %w", err)
+		}
+		for _, e := range entries {
+			if folder != "" || e.Name() != rawFolder && e.Name() != heardFolder {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 // take locks the directory.
@@ -169,9 +185,6 @@ func Spill(dir string) string { return filepath.Join(dir, rawFolder) }
 func (d *runDir) writePlan(r Record) error {
 	if err := d.take(); err != nil {
 		return err
-	}
-	if err := os.Mkdir(filepath.Join(d.path, heardFolder), 0o700); err != nil {
-		return fmt.Errorf("make the run directory: %w", err)
 	}
 	if err := d.writeJSON(planFile, r); err != nil {
 		return err
