@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"hash/fnv"
 	"net/http"
 	"slices"
 	"strings"
@@ -175,10 +174,13 @@ func (w *weave) strands() []Strand {
 	return out
 }
 
+// hashOf is FNV-1a.
 func hashOf(s string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(s))
-	return h.Sum64()
+	h := uint64(0xcbf29ce484222325)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 0x100000001b3
+	}
+	return h
 }
 
 // mix continues a hash. A collision only joins two places into one.

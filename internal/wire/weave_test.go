@@ -220,9 +220,9 @@ func place(at []string, text string, index int) []byte {
 
 // What a hostile answer can make of it is bounded, and said to be.
 func TestJoiningIsBounded(t *testing.T) {
-	deep := bytes.Repeat([]byte(`{"a":[`), 1<<20)
+	deep := bytes.Repeat([]byte(`{"a":[`), maxFrames/2+10)
 	wide := []byte("[")
-	for i := range 20000 {
+	for i := range maxThreads + 10 {
 		wide = fmt.Appendf(wide, `{"k%d":"v%d"},`, i, i)
 	}
 	long := fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("xy", maxWoven/2))
