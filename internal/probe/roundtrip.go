@@ -54,10 +54,7 @@ func newRoundtrip(e Env) *roundtrip {
 	r.add(r.opening)
 	for trip := range trips {
 		load := r.load()
-		for i, tokens := range load {
-			if trip == trips-1 {
-				r.opened(i, len(load))
-			}
+		for _, tokens := range load[trip*len(load)/trips:] { // less each time: nobody knows how much a tier holds
 			r.add(func() []Send { return r.push(trip, tokens) })
 		}
 		r.add(func() []Send { return r.back(trip) })
@@ -68,9 +65,9 @@ func newRoundtrip(e Env) *roundtrip {
 	return r
 }
 
-// lent has another tenant come back to a session that was pushed out, and send
-// one of its own, before the owner returns: a slower tier must keep tenants as
-// far apart as the fast one does.
+// lent opens a session and pushes it out, by more each time. Then another tenant
+// comes back to it, and sends one that is new, before the owner returns: a slower
+// tier must keep tenants as far apart as the fast one does.
 func (r *roundtrip) lent(i int) {
 	if r.env.Tenants < 2 {
 		return
@@ -91,6 +88,10 @@ func (r *roundtrip) lent(i int) {
 			}
 			return []Send{who{tenant: tenant}.says(s, wire.Unrelated, label).arm(arm, 2+i)}
 		}
+	}
+	r.add(func() []Send { return []Send{r.keep(i)} })
+	for range i + 1 {
+		r.add(func() []Send { return r.push(trips+i, capped(r.env, pushTokens)) })
 	}
 	r.add(one(wire.ArmHit, "kept, other tenant", true))
 	r.add(one(wire.ArmMiss, "never sent", true))
@@ -113,16 +114,6 @@ func (r *roundtrip) opening() []Send {
 		batch = append(batch, s)
 	}
 	return batch
-}
-
-// opened opens the sessions that are lent, before batch at of the load: spread
-// over it, so that some of them are in whatever tier there is at its end.
-func (r *roundtrip) opened(at, batches int) {
-	for i := range tripLent {
-		if r.env.Tenants > 1 && at == (i+1)*batches/(tripLent+1) {
-			r.add(func() []Send { return []Send{r.keep(i)} })
-		}
-	}
 }
 
 // load is how many tokens are pushed in a trip, in batches of few prompts.
