@@ -18,6 +18,7 @@ import (
 // protocol draws.
 func judgeSharing(_ context.Context, c Case) Judgement {
 	var j Judgement
+	j.unsent(c)
 	arms := sharingArms(c)
 	bySeq := promptsOf(c.run()).bySeq
 	usual, reports := arms.usual()

@@ -1,0 +1,63 @@
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+const (
+	// unsentLeast is the length from which a prompt that nobody has sent is
+	// looked at, tokens, and noneCached how many of such a one may be reported as
+	// cached and still be none: a page of what all prompts begin with.
+	unsentLeast = 512
+	noneCached  = 64
+	// partly is how many of them have to be cached in part.
+	partly = 2
+)
+
+// unsent finds prompts that nobody has sent before and a quarter or more of which
+// is reported as cached: the cache takes something else for them. Where a target
+// reports such a thing of every prompt, its report means nothing; where some are
+// cached as good as whole, an earlier run with the same key and seed has sent them.
+func (j *Judgement) unsent(c Case) {
+	var worst *wire.Exchange
+	none := map[string]int{} // by tenant: each may have a target of its own
+	parts, whole := 0, 0
+	for i := range c.Exchanges {
+		e := &c.Exchanges[i]
+		if !fresh(e) || e.SentTokens < unsentLeast {
+			continue
+		}
+		switch n := ownCached(e); {
+		case n <= noneCached:
+			none[e.Tenant]++
+		case 10*n >= 9*e.SentTokens:
+			whole++
+		case 4*n >= e.SentTokens:
+			parts++
+			if worst == nil || n > ownCached(worst) {
+				worst = e
+			}
+		}
+	}
+	if parts < partly || none[worst.Tenant] == 0 || whole > 0 {
+		return
+	}
+	j.Findings = append(j.Findings, Finding{
+		Kind: Sharing, Protocol: worst.Protocol, Exchange: worst.Seq, Tenant: worst.Tenant,
+		Explain: fmt.Sprintf("the target reports %d tokens of a prompt of %d as cached that nobody has sent before, as it does of %d in all, and none of %d others like it: its cache takes prompts for each other that are not the same",
+			cachedOf(worst), worst.SentTokens, parts, none[worst.Tenant]),
+	})
+}
+
+// fresh reports whether a prompt was served that repeats nothing.
+func fresh(e *wire.Exchange) bool {
+	return e.Answer.Served() && e.Answer.Usage != nil && e.SentExact && len(e.Holds) == 0 && e.Again == nil && e.Answer.Resent == 0
+}
+
+// ownCached is how many tokens of the prompt itself are reported as cached:
+// what a target puts before every prompt, and counts, may well be.
+func ownCached(e *wire.Exchange) int {
+	return cachedOf(e) - max(0, e.Answer.Usage.Prompt-e.SentTokens)
+}
