@@ -140,3 +140,29 @@ func leave(t *testing.T, e *Engine, r Request, tokens int) {
 	for range events {
 	}
 }
+
+// BenchmarkFirstToken is the time to the first token of a prompt that is new, and
+// of one that is in the prefix cache.
+func BenchmarkFirstToken(b *testing.B) {
+	const size = 1 << 16
+	for _, name := range []string{"new", "cached"} {
+		b.Run(name, func(b *testing.B) {
+			e := startPipe(b, Config{Context: 2 * size, PrefillPool: 2 * size, DecodePool: 2 * size, PageSize: 64, PrefixCache: 2 * size})
+			rng := rand.New(rand.NewPCG(1, 33))
+			r := as("a", words(rng, size-2))
+			r.MaxTokens = 1
+			collect(e.Submit(b.Context(), r))
+			for b.Loop() {
+				if name == "new" {
+					b.StopTimer()
+					r = as("a", words(rng, size-2))
+					r.MaxTokens = 1
+					b.StartTimer()
+				}
+				if got := collect(e.Submit(b.Context(), r)); got.err != nil {
+					b.Fatalf("%+v", got.err)
+				}
+			}
+		})
+	}
+}

@@ -18,10 +18,16 @@ type Put struct {
 type Plan struct{ Puts []Put }
 
 // Plan gives out pages for the blocks of a prompt that cannot be found in the
-// first tier, as far as there are pages that nobody uses.
+// first tier, as far as there are pages that nobody uses. Those that can be found
+// count as used, the first of them last.
 func (c *Cache) Plan(p *Prompt) *Plan {
 	plan := &Plan{}
 	names := c.names(p, len(c.pages))
+	for i := len(names) - 1; i >= 0; i-- {
+		if at, ok := c.index[names[i].key]; ok && c.good(at, &names[i]) {
+			c.settle(at)
+		}
+	}
 	for i := range names {
 		if at, ok := c.index[names[i].key]; ok && c.good(at, &names[i]) {
 			continue
