@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -111,10 +112,15 @@ func (c runCmd) dialectOf(s *session, cfg *campaign.Config, engineName string) (
 		fmt.Fprintln(s.stderr, "kvcanary: the budget leaves no room to find out the dialect, so openai is taken: say --dialect")
 		return "openai", nil
 	}
-	d, err := wire.Detect(s.ctx, c.options(""), cfg.Tenants[0].Key, c.Model)
+	ctx, cancel := context.WithTimeout(s.ctx, greetPatience)
+	defer cancel()
+	d, err := wire.Detect(ctx, c.options(""), cfg.Tenants[0].Key, c.Model)
 	cfg.Before = campaign.Before{Requests: d.Requests, Tokens: d.Tokens}
 	var call *wire.CallError
 	switch {
+	case errors.As(err, &call) && ctx.Err() != nil:
+		fmt.Fprintf(s.stderr, "kvcanary: no answer within %v that shows the dialect, so openai is taken: say --dialect\n", greetPatience)
+		return "openai", nil
 	case errors.As(err, &call):
 		return "", unreachable(call)
 	case err != nil: // what a run in the usual dialect ends with says more

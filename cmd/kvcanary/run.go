@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (c runCmd) Run(s *session) error {
 		return err
 	}
 	if !c.DryRun {
-		if err := c.ask(s, &cfg); err != nil {
+		if err := c.askInTime(s, &cfg); err != nil {
 			return err
 		}
 	}
@@ -230,17 +231,46 @@ func (c runCmd) client(out, dialect string) (*wire.Client, error) {
 	return wire.NewClient(o)
 }
 
+// How long a target may take for what it is asked before a run. What it leaves
+// unanswered is done without.
+const (
+	listPatience  = 15 * time.Second // for its list of models
+	greetPatience = 2 * time.Minute  // for greetings in all dialects
+)
+
+// askInTime asks the target as ask does, and counts the time that takes against
+// that of the run.
+func (c runCmd) askInTime(s *session, cfg *campaign.Config) error {
+	asking := *s
+	if limit := orZero(c.MaxTime); limit > 0 {
+		var cancel context.CancelFunc
+		asking.ctx, cancel = context.WithTimeout(s.ctx, limit)
+		defer cancel()
+	}
+	began := time.Now()
+	err := c.ask(&asking, cfg)
+	cfg.Before.Time = time.Since(began)
+	switch {
+	case s.ctx.Err() != nil:
+		return exitError{exitInconclusive, errors.New("interrupted before the run began")}
+	case asking.ctx.Err() != nil:
+		return exitError{exitInconclusive, fmt.Errorf("time limit of %v reached before the run began: the target answers late or never; --dialect saves a question", orZero(c.MaxTime))}
+	}
+	return err
+}
+
 // ask finds out whether anybody is there, and fills in what the flags leave
 // open from what the target says about itself.
 func (c runCmd) ask(s *session, cfg *campaign.Config) error {
-	ctx := s.ctx
 	client, err := wire.NewClient(c.options(c.Dialect))
 	if err != nil {
 		return exitError{exitUsage, err}
 	}
 	defer client.Close()
 	key := cfg.Tenants[0].Key
+	ctx, cancel := context.WithTimeout(s.ctx, listPatience)
 	models, err := client.Models(ctx, key)
+	cancel()
 	var call *wire.CallError
 	if errors.As(err, &call) && call.Failure != nil && (call.Failure.Kind == wire.FailedConnect || call.Failure.Kind == wire.FailedTLS) {
 		return unreachable(call)
@@ -249,7 +279,7 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 		cfg.Target.Engine, cfg.Before = c.plan.Target.Engine, c.plan.Before
 		return nil
 	}
-	facts := engine.Ask(ctx, client.HTTP(), client.Root(), key)
+	facts := engine.Ask(s.ctx, client.HTTP(), client.Root(), key)
 	cfg.Target.Engine = facts.Engine
 	if cfg.Target.Dialect, err = c.dialectOf(s, cfg, facts.Engine); err != nil {
 		return err
@@ -290,7 +320,9 @@ func (c runCmd) models(s *session, dialect, key string) []wire.ModelInfo {
 		return nil
 	}
 	defer client.Close()
-	models, _ := client.Models(s.ctx, key)
+	ctx, cancel := context.WithTimeout(s.ctx, listPatience)
+	defer cancel()
+	models, _ := client.Models(ctx, key)
 	return models
 }
 

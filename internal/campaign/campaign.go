@@ -56,6 +56,8 @@ type Budget struct {
 type Before struct {
 	Requests int `json:"requests,omitempty"`
 	Tokens   int `json:"tokens,omitempty"`
+	// Time counts against that of this sitting.
+	Time time.Duration `json:"-"`
 }
 
 // Config is a campaign before it starts.

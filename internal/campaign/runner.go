@@ -107,7 +107,7 @@ func (r *runner) record() Record {
 func (r *runner) run(ctx context.Context) *TargetError {
 	if t := r.cfg.Budget.Time; t > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t, errMaxTime)
+		ctx, cancel = context.WithTimeoutCause(ctx, t-r.cfg.Before.Time, errMaxTime)
 		defer cancel()
 	}
 	var targetErr *TargetError
