@@ -146,15 +146,11 @@ func (c runCmd) conclude(s *session, out string, result *campaign.Result, err er
 		return fileError(err)
 	}
 	if err := show(s, c.Format, result, func() error { return report.Text(s.stdout, result) }); err != nil {
-		return unreachable(err)
+		return unkept(result, fmt.Errorf("show the result: %w; it is in %s", err, out))
 	}
 	var target *campaign.TargetError
 	if err != nil && !errors.As(err, &target) {
-		code := exitUnreachable
-		if result.Verdict.ExitCode() == exitFound { // what was found stands, kept or not
-			code = exitFound
-		}
-		return exitError{code, fmt.Errorf("%w; what was kept before is in %s, and --resume goes on from there", err, out)}
+		return unkept(result, fmt.Errorf("%w; what was kept before is in %s, and --resume goes on from there", err, out))
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: all of the run is in %s\n", out)
 	if result.Resumable {
@@ -167,6 +163,15 @@ func (c runCmd) conclude(s *session, out string, result *campaign.Result, err er
 		return exitError{code: code}
 	}
 	return nil
+}
+
+// unkept is the exit code of a run whose result could not be shown or kept: what
+// was found stands all the same.
+func unkept(r *campaign.Result, err error) error {
+	if r.Verdict.ExitCode() == exitFound {
+		return exitError{exitFound, err}
+	}
+	return unreachable(err)
 }
 
 // config turns flags and environment into a campaign that lacks only its client.
