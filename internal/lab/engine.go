@@ -46,6 +46,7 @@ type Engine struct {
 	trace   *node.Tracer
 	unnamed uint64 // requests without a name, where names count
 	desk    desk
+	outbox  *outbox // nil if nothing waits on its way from decode
 	stats   map[handoff.Role]node.Stats
 	why     handoff.Refusal // once no more requests are taken
 	err     error           // what Wait returns
@@ -66,6 +67,15 @@ func newEngine(cfg Config, setup node.Setup, trace *node.Tracer, prefill, decode
 	}
 	e.attach(handoff.ToPrefill, prefill)
 	e.attach(handoff.ToDecode, decode)
+	if e.outbox = newOutbox(on.IDs.Outbox && !on.IDs.Unique); e.outbox != nil {
+		e.calls.Go(func() {
+			e.outbox.run(func(ev handoff.Event) {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				e.step(ev)
+			}, e.closing)
+		})
+	}
 	go e.run()
 	return e
 }
@@ -105,9 +115,18 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	if why := e.admit(r); why.Reason != handoff.Served {
 		return c.refuse(errorOf(why))
 	}
+	name := e.name(r)
+	if !e.open(ctx, c, r, name) {
+		e.calls.Go(func() { e.queue(ctx, c, r, name) })
+	}
+	return c.out
+}
+
+// open lets a request in, unless its room is taken. e.mu is held.
+func (e *Engine) open(ctx context.Context, c *call, r Request, name handoff.Room) bool {
 	var ok bool
-	if c.room, ok = e.router.Mint(e.name(r)); !ok {
-		return c.refuse(idInUse)
+	if c.room, ok = e.router.Mint(name); !ok {
+		return false
 	}
 	e.desk.wait(c)
 	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
@@ -121,10 +140,8 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 			e.end(c, handoff.Cancel)
 		}
 	})
-	return c.out
+	return true
 }
-
-var idInUse = &Error{Status: 400, Type: "BadRequestError", Message: "Another request with this id is under way."}
 
 // proper refuses what no node would understand.
 func proper(r Request) *Error {
@@ -230,6 +247,8 @@ func (e *Engine) take(in *node.Inbound) {
 		e.hear(in.From, *in.Frame.Stats)
 	case !in.Frame.Event.Kind.Travels(in.From, handoff.ToRouter):
 		e.stray(in)
+	case e.outbox != nil && in.From == handoff.ToDecode:
+		e.outbox.put(in.Frame.Event, e.closing)
 	default:
 		e.mu.Lock()
 		if c := e.desk.of(in.Frame.Event.Room); c != nil && in.Frame.Cached > 0 {

@@ -23,6 +23,6 @@ var idReuse = Switch{
 			return
 		}
 		s.Handoff.Faults |= handoff.IDReuse
-		s.IDs.Traces = mode == "trace_id"
+		s.IDs.Traces, s.IDs.Outbox = mode == "trace_id", true
 	},
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"hash/fnv"
 	"time"
 
@@ -12,7 +13,9 @@ type IDSettings struct {
 	// Traces has the client's trace id be the request's, in place of its request id.
 	Traces bool
 	// Clock has answers find their clients by the second that they have come in.
-	Clock  bool
+	Clock bool
+	// Outbox has what decode yields wait for a while on its way to the clients.
+	Outbox bool
 	Unique bool // defence: by a number that does not come twice, whatever else
 }
 
@@ -30,6 +33,47 @@ func (e *Engine) name(r Request) handoff.Room {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return handoff.Room(h.Sum64()>>2 | 1)
+}
+
+// How long a request waits for one of the same name to end, where names count,
+// and how often it looks.
+const (
+	nameWait = 250 * time.Millisecond
+	nameLook = time.Millisecond
+)
+
+var idInUse = &Error{Status: 400, Type: "BadRequestError", Message: "Another request with this id is under way."}
+
+// queue has a request wait until its name is free.
+func (e *Engine) queue(ctx context.Context, c *call, r Request, name handoff.Room) {
+	look := time.NewTicker(nameLook)
+	defer look.Stop()
+	late := time.NewTimer(nameWait)
+	defer late.Stop()
+	for {
+		select {
+		case <-look.C:
+			if e.retry(ctx, c, r, name) {
+				return
+			}
+		case <-late.C:
+			c.refuse(idInUse)
+			return
+		case <-ctx.Done():
+			c.refuse(clientGone)
+			return
+		case <-e.closing:
+			c.refuse(errorOf(handoff.Refusal{Reason: handoff.Closing}))
+			return
+		}
+	}
+}
+
+// retry lets a request in that has waited for its name.
+func (e *Engine) retry(ctx context.Context, c *call, r Request, name handoff.Room) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why.Reason == handoff.Served && e.open(ctx, c, r, name)
 }
 
 // clock is the engine's clock for ids, if it is one that they come from.

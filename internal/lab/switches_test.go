@@ -69,7 +69,7 @@ func TestSwitchesSwitch(t *testing.T) {
 	for spec, want := range map[string]handoff.Switches{
 		"stale_reserve": {Faults: handoff.StaleReserve},
 		"late_write":    {Faults: handoff.LateWrite}, "stale_source": {Faults: handoff.StaleSource},
-		"double_owner": {Faults: handoff.DoubleOwner}, "id_reuse": {Faults: handoff.IDReuse},
+		"double_owner":                {Faults: handoff.DoubleOwner},
 		"stale_reserve:prefill_usage": {Faults: handoff.StaleReserve},
 		"stale_reserve:decode_usage":  {Faults: handoff.StaleReserve | handoff.DecodeUsage},
 	} {
@@ -80,6 +80,17 @@ func TestSwitchesSwitch(t *testing.T) {
 		}
 		if apply(&got); got != (Settings{Handoff: want}) {
 			t.Errorf("%s: got %+v", spec, got)
+		}
+	}
+	for mode, traces := range map[string]bool{"": false, ":client": false, ":trace_id": true} {
+		var got Settings
+		apply, err := ParseFault("id_reuse" + mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Settings{Handoff: handoff.Switches{Faults: handoff.IDReuse}, IDs: IDSettings{Traces: traces, Outbox: true}}
+		if apply(&got); got != want {
+			t.Errorf("id_reuse%s: got %+v", mode, got)
 		}
 	}
 	for spec, want := range map[string]handoff.Switches{
