@@ -17,6 +17,7 @@ import (
 type wish struct {
 	seq, tokens, place int
 	lost               bool
+	turns              bool // its prompt has several turns, and a value at each place
 }
 
 // parts are the parts of a prompt that may be dropped together, as the places
@@ -36,6 +37,9 @@ const (
 	// often does not do as it is told says nothing by not doing it.
 	leastLost = 2
 	obeys     = 0.9
+	// leastShown is how many values of the same part have to come back from shorter
+	// prompts of the same shape.
+	leastShown = 2
 )
 
 // wishes are the values asked for in a run. Prompts over a limit are another
@@ -52,7 +56,7 @@ func wishes(exchanges []wire.Exchange) []wish {
 			continue
 		}
 		if lost := e.EchoLost(); lost || e.Echoes(e.Asked) {
-			all = append(all, wish{e.Seq, e.SentTokens, e.Asked, lost})
+			all = append(all, wish{e.Seq, e.SentTokens, e.Asked, lost, e.Messages != 1 && e.Nonces[0] != "" && e.Nonces[1] != "" && e.Nonces[2] != ""})
 		}
 	}
 	return all
@@ -91,7 +95,11 @@ func (j *Judgement) lost(c Case) {
 		Explain: fmt.Sprintf("%s, the values at %s never came back (0 of %d), while %d of %d others did, of shorter prompts or other places: a part of long prompts is not read, whatever the target counts",
 			best.span(), parts[best.part].name, best.gone, best.kept, best.kept+best.otherLost),
 	}}
-	j.Tests = append(j.Tests, t)
+	// A target that answers from the last turn alone, as simulators do, and a model
+	// that takes the nearest value lose these at any length.
+	if best.shown >= leastShown {
+		j.Tests = append(j.Tests, t)
+	}
 	j.Unsure = fmt.Sprintf("%s, the values at %s did not come back (0 of %d): too few were asked for to tell a part that is not read from a model that forgets",
 		best.span(), parts[best.part].name, best.gone)
 }
@@ -102,6 +110,7 @@ type cut struct {
 	from, seq       int // length in tokens, and the last prompt that shows it
 	gone, came      int // values in that part of such prompts
 	kept, otherLost int // all others
+	shown           int // of those kept, the ones in the same part of shorter prompts of several turns
 	p               float64
 }
 
@@ -118,6 +127,9 @@ func cutAt(all []wish, places uint, from int) cut {
 			k.otherLost++
 		default:
 			k.kept++
+			if w.turns && places>>w.place&1 == 1 {
+				k.shown++
+			}
 		}
 	}
 	k.p = stats.Fisher(k.gone, k.gone+k.came, k.otherLost, k.otherLost+k.kept)

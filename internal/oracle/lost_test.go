@@ -57,6 +57,23 @@ func TestLostPlaces(t *testing.T) {
 	}
 }
 
+// A target that answers from the last turn alone loses all other values, but
+// not because prompts are long.
+func TestLastTurnOnlyIsNoTruncation(t *testing.T) {
+	w := newWorld(t)
+	for i := range 12 {
+		w.ask(200, i%3, true)
+		w.all[len(w.all)-1].Messages = 1
+	}
+	for i := range 30 {
+		w.ask(400+200*i, i%3, i%3 == 2)
+		w.all[len(w.all)-1].Messages = 7
+	}
+	if j := w.judge("truncation"); len(j.Findings)+len(j.Tests) > 0 || !strings.Contains(j.Unsure, "start and middle") {
+		t.Errorf("%+v", j)
+	}
+}
+
 // A model that does as it is told by chance only is not accused more often than
 // the p-value says, whatever length and place stand out.
 func TestLostPlacesKeepTheirErrorRate(t *testing.T) {
