@@ -144,7 +144,7 @@ func TestInterruptOnce(t *testing.T) {
 		url, waiting := stuck(t)
 		dir := t.TempDir()
 		out := filepath.Join(dir, "run")
-		p := startRun(t, "smoke", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1")
+		p := startRun(t, "smoke", "--dialect", "openai", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1")
 		until(t, "the run waits for an answer", waiting)
 		p.Process.Signal(signal)
 		got := p.end()
@@ -173,7 +173,7 @@ func TestInterruptTwice(t *testing.T) {
 	defer read.Close()
 	defer write.Close()
 	fill(t, write)
-	p := &runProcess{Cmd: exec.Command("kvcanary", "run", "smoke", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1")}
+	p := &runProcess{Cmd: exec.Command("kvcanary", "run", "smoke", "--dialect", "openai", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1")}
 	p.Stdout, p.Stderr = write, &p.stderr
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -181,8 +181,8 @@ func TestInterruptTwice(t *testing.T) {
 	until(t, "the run waits for an answer", waiting)
 	p.Process.Signal(os.Interrupt)
 	until(t, "the result is kept", func() bool {
-		_, err := os.Stat(filepath.Join(out, "result.json"))
-		return err == nil
+		b, _ := os.ReadFile(filepath.Join(out, "result.json"))
+		return bytes.Contains(b, []byte(`"reason": "interrupted"`))
 	})
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatalf("the run ended by itself: %v", err)
@@ -215,7 +215,7 @@ func TestDirectoryThatGoesAway(t *testing.T) {
 	url, waiting := stuck(t)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "run")
-	p := startRun(t, "smoke", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1", "--format", "json")
+	p := startRun(t, "smoke", "--dialect", "openai", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", out, "--concurrency", "1", "--format", "json")
 	until(t, "the run waits for an answer", waiting)
 	for _, name := range []string{"raw", "heard"} {
 		if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
