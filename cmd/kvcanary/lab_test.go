@@ -260,6 +260,8 @@ func TestLabRefusesFlags(t *testing.T) {
 		{"--write-lag 1ms", exitUsage, "--write-lag is for --transport shm"},
 		{"--transport pipe --restart", exitUsage, "--restart is for --transport tcp or shm"},
 		{"--time-limit=-1s", exitUsage, "must not be negative"},
+		{"--answer-cache all", exitUsage, "use exact or semantic"},
+		{"--slot-cache=-1", exitUsage, "it cannot be negative"},
 		{"--refusal-shape round", exitUsage, "use sse, status or bare"},
 		{"--tenant alpha", exitUsage, "write NAME=ENVVAR"},
 		{"--tenant alpha=NONE", exitUsage, "NONE is not set"},
@@ -285,7 +287,9 @@ func TestLabHelpListsFaultsAndDefences(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc:paged|all: ",
-		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only: ", "double_owner: ", "id_reuse:client|trace_id|coarse_clock: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: "} {
+		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only: ", "double_owner: ", "id_reuse:client|trace_id|coarse_clock: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: ",
+		"dirty_slot:lru|recurrent|tail: ", "row_skew: ", "stream_desync:off_by_one|buffer|parser: ", "answer_cache:exact|semantic|soft: ",
+		"poison_conns: ", "own_parsers: ", "echo_ids: ", "tenant_key: ", "row_ids: ", "slot_reset: ", "owner_audit: ", "admission: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q", want)
 		}
