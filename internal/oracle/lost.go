@@ -17,7 +17,7 @@ import (
 type wish struct {
 	seq, tokens, place int
 	lost               bool
-	turns              bool // its prompt has several turns, and a value at each place
+	turns              bool // its prompt has a value at each place, each in a turn of its own
 }
 
 // parts are the parts of a prompt that may be dropped together, as the places
@@ -40,6 +40,9 @@ const (
 	// leastShown is how many values of the same part have to come back from shorter
 	// prompts of the same shape.
 	leastShown = 2
+	// turnsApart is how many messages a prompt has whose places are all in turns of
+	// their own.
+	turnsApart = 5
 )
 
 // wishes are the values asked for in a run. Prompts over a limit are another
@@ -56,7 +59,7 @@ func wishes(exchanges []wire.Exchange) []wish {
 			continue
 		}
 		if lost := e.EchoLost(); lost || e.Echoes(e.Asked) {
-			all = append(all, wish{e.Seq, e.SentTokens, e.Asked, lost, e.Messages != 1 && e.Nonces[0] != "" && e.Nonces[1] != "" && e.Nonces[2] != ""})
+			all = append(all, wish{e.Seq, e.SentTokens, e.Asked, lost, (e.Messages == 0 || e.Messages >= turnsApart) && e.Nonces[0] != "" && e.Nonces[1] != "" && e.Nonces[2] != ""})
 		}
 	}
 	return all
@@ -97,7 +100,7 @@ func (j *Judgement) lost(c Case) {
 	}}
 	// A target that answers from the last turn alone, as simulators do, and a model
 	// that takes the nearest value lose these at any length.
-	if best.shown >= leastShown {
+	if best.shows(parts[best.part].places) {
 		j.Tests = append(j.Tests, t)
 	}
 	j.Unsure = fmt.Sprintf("%s, the values at %s did not come back (0 of %d): too few were asked for to tell a part that is not read from a model that forgets",
@@ -106,11 +109,11 @@ func (j *Judgement) lost(c Case) {
 
 // cut is the supposition that a part of prompts of some length or more is not read.
 type cut struct {
-	part            int // index into parts
-	from, seq       int // length in tokens, and the last prompt that shows it
-	gone, came      int // values in that part of such prompts
-	kept, otherLost int // all others
-	shown           int // of those kept, the ones in the same part of shorter prompts of several turns
+	part            int    // index into parts
+	from, seq       int    // length in tokens, and the last prompt that shows it
+	gone, came      int    // values in that part of such prompts
+	kept, otherLost int    // all others
+	shown           [3]int // of those kept, the ones of shorter prompts of several turns, by place
 	p               float64
 }
 
@@ -127,8 +130,8 @@ func cutAt(all []wish, places uint, from int) cut {
 			k.otherLost++
 		default:
 			k.kept++
-			if w.turns && places>>w.place&1 == 1 {
-				k.shown++
+			if w.turns && w.tokens < from {
+				k.shown[w.place]++
 			}
 		}
 	}
@@ -140,6 +143,17 @@ func cutAt(all []wish, places uint, from int) cut {
 // values came, and nearly all others did.
 func (k cut) stands() bool {
 	return k.gone >= leastLost && k.came == 0 && k.kept > 0 && float64(k.kept) >= obeys*float64(k.kept+k.otherLost)
+}
+
+// shows reports whether shorter prompts of the same shape have shown that the
+// model answers with values of these places.
+func (k cut) shows(places uint) bool {
+	for place, n := range k.shown {
+		if places>>place&1 == 1 && n < leastShown {
+			return false
+		}
+	}
+	return true
 }
 
 // lengths are the prompt lengths at which places were asked for, each once.

@@ -66,8 +66,13 @@ func TestLastTurnOnlyIsNoTruncation(t *testing.T) {
 		w.all[len(w.all)-1].Messages = 1
 	}
 	for i := range 30 {
-		w.ask(400+200*i, i%3, i%3 == 2)
-		w.all[len(w.all)-1].Messages = 7
+		turns := 2 + i // the middle stands in the last of two
+		w.ask(192*turns+10, i%3, i%3 == 2 || i%3 == 1 && turns == 2)
+		w.all[len(w.all)-1].Messages = 2*turns - 1
+	}
+	for range 4 {
+		w.ask(400, 1, true)
+		w.all[len(w.all)-1].Messages = 3
 	}
 	if j := w.judge("truncation"); len(j.Findings)+len(j.Tests) > 0 || !strings.Contains(j.Unsure, "start and middle") {
 		t.Errorf("%+v", j)

@@ -31,8 +31,9 @@ const (
 	// four lost, with what the search has lost, beside a dozen that came back hardly
 	// come about by chance, for all lengths and places that it is looked for at.
 	deepRounds = 4
-	// shallow is the length of the short prompts beside them, tokens.
-	shallow = 480
+	// shallow is the length of the short prompts beside them, tokens: long enough
+	// for a turn for each place.
+	shallow = 640
 )
 
 // deep is the next prompt of the kind, false when there are enough of them,
