@@ -45,7 +45,7 @@ func post(t *testing.T, url, tenant, prompt, more string, until int) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"max_tokens":90%s}`, prompt, more)
+	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"max_tokens":%d%s}`, prompt, 90+5*until, more)
 	r, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
