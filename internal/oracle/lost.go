@@ -98,13 +98,15 @@ func (j *Judgement) lost(c Case) {
 		Explain: fmt.Sprintf("%s, the values at %s never came back (0 of %d), while %d of %d others did, of shorter prompts or other places: a part of long prompts is not read, whatever the target counts",
 			best.span(), parts[best.part].name, best.gone, best.kept, best.kept+best.otherLost),
 	}}
-	// A target that answers from the last turn alone, as simulators do, and a model
-	// that takes the nearest value lose these at any length.
-	if best.shows(parts[best.part].places) {
-		j.Tests = append(j.Tests, t)
+	lacking := fmt.Sprintf("%s, the values at %s did not come back (0 of %d)", best.span(), parts[best.part].name, best.gone)
+	if !best.shows(parts[best.part].places) {
+		// A target that answers from the last turn alone, as simulators do, and a model
+		// that takes the nearest value lose these at any length.
+		j.Unsure = lacking + ", nor did they from shorter prompts of as many turns: the target may read the last turn only"
+		return
 	}
-	j.Unsure = fmt.Sprintf("%s, the values at %s did not come back (0 of %d): too few were asked for to tell a part that is not read from a model that forgets",
-		best.span(), parts[best.part].name, best.gone)
+	j.Tests = append(j.Tests, t)
+	j.Unsure = lacking + ": too few were asked for to tell a part that is not read from a model that forgets"
 }
 
 // cut is the supposition that a part of prompts of some length or more is not read.
