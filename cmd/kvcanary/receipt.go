@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 )
 
@@ -26,6 +27,7 @@ func (receiptCmd) Help() string {
 type receiptVerifyCmd struct {
 	Dir       string `arg:"" placeholder:"DIR|FILE" help:"A run directory, or one .tlog-proof file."`
 	PublicKey string `name:"public-key" placeholder:"FILE" help:"Public key of who sealed it. Default: the user's own."`
+	KeyFile   string `name:"key-file" placeholder:"FILE" help:"Key that canaries were made with: makes every prompt of the run again and compares it with the record."`
 	Format    string `enum:"text,json" default:"text" help:"text or json."`
 }
 
@@ -54,10 +56,37 @@ func (c receiptVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return unreachable(err)
 	}
+	if c.KeyFile != "" {
+		if err := c.remake(s); err != nil {
+			return err
+		}
+	}
 	if wrong > 0 {
 		fmt.Fprintf(s.stderr, "kvcanary: this is not what was sealed: %d thing(s) differ\n", wrong)
 		return exitError{code: exitFound}
 	}
+	return nil
+}
+
+// remake makes the run's prompts again.
+func (c receiptVerifyCmd) remake(s *session) error {
+	if _, err := os.Stat(c.KeyFile); err != nil {
+		return usageErrorf("key file: %w", err)
+	}
+	key, err := loadKey(s, c.KeyFile)
+	if err != nil {
+		return err
+	}
+	n, err := campaign.Remake(s.ctx, c.Dir, key)
+	switch {
+	case errors.Is(err, campaign.ErrConfig) && !errors.Is(err, campaign.ErrRemade):
+		return exitError{exitUsage, err}
+	case errors.Is(err, campaign.ErrRemade):
+		return exitError{exitFound, err}
+	case err != nil:
+		return unreachable(err)
+	}
+	fmt.Fprintf(s.stderr, "kvcanary: %d prompts were made again from plan and key, each as it was recorded\n", n)
 	return nil
 }
 

@@ -121,6 +121,7 @@ func (r *runner) prepare(ctx context.Context, p *pending) {
 	e := &p.exchange
 	e.SentTokens, e.SentExact, e.SentBytes = p.prompt.tokens, p.prompt.exact, p.prompt.bytes
 	e.Messages, e.Nonces, e.Token = len(p.prompt.messages), p.prompt.nonces, p.prompt.token
+	e.SentSHA256 = digest(p.prompt.messages)
 }
 
 // reserve takes the worst cost of every exchange out of the budget, as far as
@@ -150,7 +151,7 @@ func (r *runner) recall(batch []pending) error {
 		if what := differs(&p.exchange, &p.old.Exchange); what != "" {
 			return fmt.Errorf("%w: exchange %d of the interrupted run is not the one that this run makes, %s differs: name a new directory", ErrConfig, p.exchange.Seq, what)
 		}
-		if err := p.old.hear(r.dir.path); err != nil {
+		if err := p.old.hear(r.past.dir); err != nil {
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ func Unfinished(dir string) (*Record, error) {
 
 // past is what an interrupted run has left behind.
 type past struct {
+	dir  string
 	plan Record
 	done map[int]*kept // exchanges that came to their end, by seq
 }
@@ -48,7 +49,7 @@ func readPast(dir string) (*past, error) {
 	if l.Result != nil && !l.Result.Resumable {
 		return nil, fmt.Errorf("%w: run directory %s is not empty: its run has ended; name a new one", ErrConfig, dir)
 	}
-	p := &past{plan: l.Plan, done: map[int]*kept{}}
+	p := &past{dir: dir, plan: l.Plan, done: map[int]*kept{}}
 	for i := range l.kept {
 		if k := &l.kept[i]; k.ended() {
 			p.done[k.Seq] = k

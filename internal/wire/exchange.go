@@ -40,9 +40,12 @@ type Exchange struct {
 	SentTokens int   `json:"sent_tokens"`     // length of the prompt as counted or estimated
 	SentExact  bool  `json:"sent_exact"`      // SentTokens was counted by the target's own tokenizer
 	SentBytes  int64 `json:"sent_bytes"`
-	Messages   int   `json:"messages,omitempty"` // turns of the prompt; 0 if not on record
-	MaxTokens  int   `json:"max_tokens"`
-	Stream     bool  `json:"stream,omitempty"` // the answer was asked for as a stream
+	// SentSHA256 is the digest of the prompt in hexadecimal: prompts are not
+	// kept, since plan and key make them again. Empty if not on record.
+	SentSHA256 string `json:"sent_sha256,omitempty"`
+	Messages   int    `json:"messages,omitempty"` // turns of the prompt; 0 if not on record
+	MaxTokens  int    `json:"max_tokens"`
+	Stream     bool   `json:"stream,omitempty"` // the answer was asked for as a stream
 
 	// Again is the seq of an exchange whose prompt this one repeats, word for
 	// word and with its canary and nonces, lengthened by Pad single characters:
