@@ -45,8 +45,8 @@ func TestSharedPrefix(t *testing.T) {
 		text := words(rng, 800) + " code one: sword fish\ncode one:"
 		cached(t, e, as("a", text))
 		if c.evict {
-			for range 8 {
-				cached(t, e, as("c", words(rng, 400)))
+			for range 2 {
+				cached(t, e, as("c", words(rng, 1500)))
 			}
 		}
 		n, answer := cached(t, e, as("b", text))
@@ -71,7 +71,7 @@ func TestStaleSourceTier(t *testing.T) {
 		cfg.Faults, cfg.Defences, cfg.Tier = []string{"stale_source:tier"}, []string{c.defence}, 2048
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(1, 23))
-		text := words(rng, 1500) + " ref for this session:"
+		text := words(rng, 700) + " ref for this session:"
 		_, cold := cached(t, e, as("b", text))
 		others := churn(t, e, rng, 1)
 		n, answer := cached(t, e, as("b", text))
@@ -88,15 +88,15 @@ func TestThinKeyWeakHash(t *testing.T) {
 		defences []string
 		mixed    bool
 	}{
-		{nil, true}, {[]string{"zero_on_alloc:all", "publish_after_commit"}, true}, {[]string{"full_compare"}, false},
+		{nil, true}, {[]string{"full_compare"}, false},
 	} {
 		e := with(t, "thin_key", c.defences...)
 		rng := rand.New(rand.NewPCG(1, 24))
-		churn(t, e, rng, 2)
+		churn(t, e, rng, 1)
 		lost, found := 0, 0
 		for range 40 {
 			value := words(rng, 9)
-			n, text := cached(t, e, as("b", "code one: "+value+"\n"+words(rng, 100)+" code one:"))
+			n, text := cached(t, e, as("b", "code one: "+value+"\n"+words(rng, 30)+" code one:"))
 			if strings.TrimSpace(text) != strings.TrimSpace(value) {
 				lost++
 			}
@@ -195,12 +195,12 @@ func TestEarlyPublishCopyRace(t *testing.T) {
 	for _, c := range []struct {
 		defence string
 		mixed   bool
-	}{{"salt", true}, {"block_tags", true}, {"publish_after_commit", false}} {
+	}{{"block_tags", true}, {"publish_after_commit", false}} {
 		e := with(t, "early_publish:copy_race", c.defence)
 		rng := rand.New(rand.NewPCG(1, 27))
-		churn(t, e, rng, 2)
+		churn(t, e, rng, 1)
 		wrong := 0
-		for range 5 {
+		for range 2 {
 			own := as("b", words(rng, 900)+" code one: sword fish\n"+words(rng, 300)+" code one:")
 			cached(t, e, own)
 			if _, text := cached(t, e, own); strings.TrimSpace(text) != "sword fish" {
@@ -208,7 +208,7 @@ func TestEarlyPublishCopyRace(t *testing.T) {
 			}
 		}
 		if (wrong > 0) != c.mixed {
-			t.Errorf("%s: %d of 5 answers differ the second time", c.defence, wrong)
+			t.Errorf("%s: %d of 2 answers differ the second time", c.defence, wrong)
 		}
 	}
 }
@@ -219,13 +219,12 @@ func TestEarlyPublishLastSlot(t *testing.T) {
 	for _, c := range []struct {
 		defence string
 		mixed   bool
-	}{{"salt", true}, {"zero_on_alloc:all", true}, {"publish_after_commit", false}} {
+	}{{"zero_on_alloc:all", true}, {"publish_after_commit", false}} {
 		e := with(t, "early_publish:last_slot", c.defence)
 		rng := rand.New(rand.NewPCG(1, 28))
-		churn(t, e, rng, 1)
 		wrong := 0
 		for i := range 16 {
-			first := words(rng, 300+i) + " code one: sword fish\n" + words(rng, 40) + " code one:"
+			first := words(rng, 30+i) + " code one: sword fish\n" + words(rng, 10) + " code one:"
 			_, answer := cached(t, e, as("b", first))
 			next := model.Template(nil, []model.Message{
 				{Role: model.RoleUser, Text: first}, {Role: model.RoleAssistant, Text: answer}, {Role: model.RoleUser, Text: "Reply with OK."},

@@ -37,7 +37,7 @@ func mixed(rng *rand.Rand, stems []string, pictures []model.Picture) Request {
 func TestCacheChangesNoAnswer(t *testing.T) {
 	plain := startPipe(t, tiny())
 	pictures := []model.Picture{pixel(t, 1), pixel(t, 2), pixel(t, 3)}
-	hits, seeds := 0, uint64(8)
+	hits, seeds := 0, uint64(4)
 	if *sweep {
 		seeds = 500
 	}
@@ -51,7 +51,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 		e := startPipe(t, cfg)
 		stems := []string{words(rng, 300), "ref for this session: " + words(rng, 600)}
 		stems = append(stems, stems[0][:150]+words(rng, 200))
-		for range 16 {
+		for range 12 {
 			r := mixed(rng, stems, pictures)
 			want, got := serve(t, plain, r), serve(t, e, r)
 			if got.err != nil || want.err != nil {
@@ -81,7 +81,7 @@ func TestCacheUnderLoad(t *testing.T) {
 	for i := range 8 {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(i), 32))
-			for range 6 {
+			for range 3 {
 				r := mixed(rng, stems, pictures)
 				if rng.IntN(3) == 0 {
 					leave(t, e, r, rng.IntN(3))

@@ -37,7 +37,7 @@ func TestAdapterReadsItsOwnKV(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i, name := range Adapters() {
 		m := bare.With(name)
-		for range 20 {
+		for range 4 {
 			prompt := Template(nil, []Message{{RoleUser, gibberish(rng, 30) + " code one: sword fish 42.\n" + gibberish(rng, 30) + " code one:"}})
 			if got := strings.TrimSpace(answerOver(prompt, m, m, len(prompt)-1, 40)); got != "sword fish 42." {
 				t.Errorf("%s: %q", name, got)
