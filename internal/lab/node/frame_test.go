@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kvcanary/kvcanary/internal/lab/handoff"
+	"github.com/kvcanary/kvcanary/internal/lab/model"
 	"github.com/kvcanary/kvcanary/pagetag"
 )
 
@@ -54,6 +55,7 @@ func anyFrame(t *rapid.T) Frame {
 		f.Mark = pagetag.Mark{Owner: rapid.Uint64().Draw(t, "owner"), Place: rapid.Uint64().Draw(t, "place")}
 		f.Data = rapid.SliceOfN(rapid.Byte(), testShape.PageBytes, testShape.PageBytes).Draw(t, "data")
 	case handoff.Submit:
+		f.Of = anyOrigin(t)
 		f.Sampling = Sampling{rapid.Float64().Draw(t, "temperature"), rapid.Uint64().Draw(t, "seed")}
 		if f.Data = rapid.SliceOfN(rapid.Byte(), 1, testShape.Context).Draw(t, "data"); rapid.Bool().Draw(t, "empty") {
 			f.Data = nil
@@ -61,7 +63,20 @@ func anyFrame(t *rapid.T) Frame {
 			f.Event.Tokens = len(f.Data)
 		}
 	}
+	if tellsCached(f.Event.Kind) {
+		f.Cached = num.Draw(t, "cached")
+	}
 	return f
+}
+
+func anyOrigin(t *rapid.T) Origin {
+	o := Origin{Tenant: rapid.StringN(0, -1, MaxName).Draw(t, "tenant"), Adapter: rapid.StringN(0, -1, MaxName).Draw(t, "adapter")}
+	for range rapid.IntRange(0, MaxImages).Draw(t, "pictures") {
+		m := Image{At: rapid.IntRange(0, maxNumber).Draw(t, "at"), Sees: make([]byte, rapid.IntRange(0, model.ImageTokens).Draw(t, "sees"))}
+		m.Digest[0] = rapid.Byte().Draw(t, "digest")
+		o.Images = append(o.Images, m)
+	}
+	return o
 }
 
 func TestFramesComeBack(t *testing.T) {
@@ -120,6 +135,8 @@ func FuzzParseFrame(f *testing.F) {
 		{Stats: &Stats{UsedPages: 3, Failed: 1, Epoch: 9}},
 		{Event: handoff.Event{Kind: handoff.Ack, Room: 1}},
 		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 3}, Sampling: Sampling{1, 7}, Data: []byte("abc")},
+		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 1}, Of: Origin{"a", "ada", []Image{{1, [16]byte{2}, []byte("word")}}}, Data: []byte("x")},
+		{Event: handoff.Event{Kind: handoff.Done, Room: 2}, Cached: 16},
 		{Event: handoff.Event{Kind: handoff.Page, Room: 2, Index: 1, From: 3, To: 4}, Data: make([]byte, testShape.PageBytes)},
 		{Event: handoff.Event{Kind: handoff.Reserved, Room: 2, Pages: []int32{4, 1, 3}}},
 		{Event: handoff.Event{Kind: handoff.Refused, Room: 2, Refusal: handoff.Refusal{Reason: handoff.OverInput, Have: 9, Limit: 8}}},
