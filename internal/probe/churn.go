@@ -19,7 +19,7 @@ func Churn() Protocol {
 
 const (
 	churnRounds = 6
-	quietAsks   = 12 // asked one at a time before anybody leaves
+	quietAsks   = 40 // asked one at a time before anybody leaves
 	stayers     = 3  // in each round, beside as many that leave
 	// leaverTokens is the length of prompts that are given up: long enough that
 	// much of it is under way when they are.
