@@ -82,6 +82,9 @@ func (c runCmd) Run(s *session) error {
 		}
 	}
 	plan, err := c.forecast(s, &cfg)
+	if s.ctx.Err() != nil {
+		return exitError{exitInconclusive, errors.New("interrupted before the run began")}
+	}
 	if err != nil {
 		return exitError{exitUsage, err}
 	}
@@ -391,7 +394,7 @@ func (c runCmd) forecast(s *session, cfg *campaign.Config) (*campaign.Forecast, 
 		}
 		return campaign.DryRun(*cfg)
 	}
-	chosen, why, plan, err := campaign.Choose(*cfg, cfg.Protocols)
+	chosen, why, plan, err := campaign.Choose(s.ctx, *cfg, cfg.Protocols)
 	if err != nil {
 		return nil, err
 	}

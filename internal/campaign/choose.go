@@ -43,8 +43,9 @@ var worth = map[string]struct {
 // tenants of cfg and that its budget reaches, in their order. It also returns
 // the forecast of a campaign of those, and a line for each protocol that says
 // why. If the budget reaches none the first one is picked all the same, so that
-// the run says so. cfg.Protocols is not looked at.
-func Choose(cfg Config, all []probe.Protocol) (chosen []probe.Protocol, why []Choice, f *Forecast, err error) {
+// the run says so. cfg.Protocols is not looked at. It takes seconds where the
+// window is large or not known; an error of ctx ends it.
+func Choose(ctx context.Context, cfg Config, all []probe.Protocol) (chosen []probe.Protocol, why []Choice, f *Forecast, err error) {
 	cfg.Protocols = all
 	r, err := rehearsal(cfg)
 	if err != nil {
@@ -57,7 +58,10 @@ func Choose(cfg Config, all []probe.Protocol) (chosen []probe.Protocol, why []Ch
 			continue
 		}
 		before := r.mark()
-		r.protocol(context.Background(), p)
+		r.protocol(ctx, p)
+		if ctx.Err() != nil {
+			return nil, nil, nil, ctx.Err()
+		}
 		tokens := 0
 		for i := before.all; i < len(r.all); i++ {
 			tokens += r.all[i].SentTokens
@@ -74,7 +78,7 @@ func Choose(cfg Config, all []probe.Protocol) (chosen []probe.Protocol, why []Ch
 		chosen = all[:1]
 		i := slices.IndexFunc(why, func(c Choice) bool { return c.Protocol == all[0].Name })
 		why[i] = Choice{Protocol: all[0].Name, Runs: true, Reason: "the cheapest one, although " + why[i].Reason}
-		r.protocol(context.Background(), all[0])
+		r.protocol(ctx, all[0])
 	}
 	return chosen, why, r.forecast(), nil
 }

@@ -1,6 +1,8 @@
 package campaign
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +60,7 @@ func TestChoice(t *testing.T) {
 				cfg.Tenants = append(cfg.Tenants, Tenant{Name: string(rune('a' + len(cfg.Tenants)))})
 			}
 			cfg.Facts, cfg.Budget = c.facts, c.budget
-			chosen, why, plan, err := Choose(cfg, probe.All())
+			chosen, why, plan, err := Choose(t.Context(), cfg, probe.All())
 			if err != nil || f.calls > 0 || len(why) != len(probe.All()) {
 				t.Fatalf("%d calls, %d reasons, %v", f.calls, len(why), err)
 			}
@@ -87,6 +89,14 @@ func TestChoice(t *testing.T) {
 				t.Errorf("%d tokens of %d", plan.PromptTokens, c.budget.Tokens)
 			}
 		})
+	}
+}
+
+func TestChoiceInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if chosen, _, _, err := Choose(ctx, config(&fakeTarget{}), probe.All()); chosen != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("chosen %v, %v", chosen, err)
 	}
 }
 
