@@ -38,7 +38,7 @@ func (e *Engine) name(r Request) handoff.Room {
 // How long a request waits for one of the same name to end, where names count,
 // and how often it looks.
 const (
-	nameWait = 250 * time.Millisecond
+	nameWait = 150 * time.Millisecond
 	nameLook = time.Millisecond
 )
 
