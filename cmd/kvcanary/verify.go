@@ -221,12 +221,12 @@ func handoffSettings(faults, defences []string) (handoff.Switches, error) {
 			if err != nil {
 				return all, exitError{exitUsage, err}
 			}
-			on := lab.Settings{Handoff: all}
+			var on lab.Settings
 			apply(&on)
-			all = on.Handoff
-			if on != (lab.Settings{Handoff: all}) {
+			if on.Handoff == (handoff.Switches{}) {
 				return all, usageErrorf("%s %s is not the handoff's: the model does not have it", kind, spec)
 			}
+			all.Faults, all.Defences = all.Faults|on.Handoff.Faults, all.Defences|on.Handoff.Defences
 		}
 	}
 	return all, nil
