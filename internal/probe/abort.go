@@ -12,7 +12,9 @@ var moments = []wire.Hangup{
 	{Sent: true},
 	{Text: 1},
 	{Sent: true, After: 5 * time.Millisecond},
+	{Sent: true, After: 10 * time.Millisecond},
 	{Text: 40},
+	{Sent: true, After: 20 * time.Millisecond},
 	{Sent: true, After: 50 * time.Millisecond},
 	{Sent: true, After: time.Second},
 }
