@@ -24,13 +24,14 @@ func (j *Judgement) unsent(c Case) {
 	var worst *wire.Exchange
 	none := map[string]int{} // by tenant: each may have a target of its own
 	parts, whole := 0, 0
+	head := commonHead(c.Exchanges)
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
 		if !fresh(e) || e.SentTokens < unsentLeast {
 			continue
 		}
 		switch n := ownCached(e); {
-		case n <= noneCached:
+		case n <= head+noneCached:
 			none[e.Tenant]++
 		case 10*n >= 9*e.SentTokens:
 			whole++
@@ -54,6 +55,29 @@ func (j *Judgement) unsent(c Case) {
 // fresh reports whether a prompt was served that repeats nothing.
 func fresh(e *wire.Exchange) bool {
 	return e.Answer.Served() && e.Answer.Usage != nil && e.SentExact && len(e.Holds) == 0 && e.Again == nil && e.Answer.Resent == 0
+}
+
+// commonHead is what is most often reported as cached of new prompts of which
+// something is, tokens: a target may put the same words before every prompt and
+// have them counted as the prompt's own. What its cache holds of them is no more
+// of one prompt than of another, though it may hold less of them at first.
+func commonHead(exchanges []wire.Exchange) int {
+	times := map[int]int{}
+	head := 0
+	for i := range exchanges {
+		n := 0
+		if e := &exchanges[i]; fresh(e) {
+			n = ownCached(e)
+		}
+		if n <= 0 {
+			continue
+		}
+		// Once is no habit.
+		if times[n]++; times[n] > max(1, times[head]) || times[n] == times[head] && n > head {
+			head = n
+		}
+	}
+	return head
 }
 
 // ownCached is how many tokens of the prompt itself are reported as cached:
