@@ -15,11 +15,13 @@ sweep: ## recall 200 of 200 up to 64k tokens, the incident at full scale, a giga
 	go test -count=1 -timeout 60m ./internal/lab/model -run 'Recall|Incident' -trials 200
 	KVCANARY_LONG=1 go test -count=1 -timeout 60m ./canary
 
-power: ## the tables of docs/power.md
-	go run ./cmd/kvcanary matrix --format markdown --trials 400 --faults stale_reserve --protocols 'published script,smoke,boundary,straddle,tenants' # the document has 400 of straddle, 200 of published script and boundary, 100 of the others
-	go run ./cmd/kvcanary matrix --format markdown --trials 4000 --faults stale_reserve:prefill_usage --protocols 'second script'
-	go run ./cmd/kvcanary matrix --format markdown --trials 1000 --faults none --protocols straddle
-	go run ./cmd/kvcanary matrix --format markdown --trials 100 --faults none --protocols 'published script,second script,smoke,boundary,tenants'
+MATRIX = go run ./cmd/kvcanary matrix --format json
+power: ## docs/power.json and what is made of it, measured anew: an hour or two
+	$(MATRIX) --trials 8 > power-all.json
+	$(MATRIX) --from power-all.json --likelihoods internal/diagnose/likelihoods.json > /dev/null
+	$(MATRIX) --trials 200 --best > power-best.json
+	$(MATRIX) --trials 3 --defences all > power-defences.json
+	$(MATRIX) --from power-all.json --from power-best.json --from power-defences.json --likelihoods internal/diagnose/likelihoods.json --document docs/power.md > docs/power.json
 
 innocent: ## 2,000 campaigns against endpoints that only look bad
 	go test -count=1 -timeout 120m ./internal/matrix -run '^TestInnocentEndpointsAreNotAccused$$' -v -args -clean 2000

@@ -13,8 +13,9 @@ type matrixCmd struct {
 	Trials      int      `default:"20" placeholder:"N" help:"Trials of each pair of fault and protocol. Default: ${default}."`
 	Faults      string   `placeholder:"LIST" help:"Faults, separated by commas; ${nofault} is an engine without one. Default: all of them."`
 	Protocols   string   `placeholder:"LIST" help:"Protocols, separated by commas, of: ${probes}. Default: all of them; with --defences the one that finds a fault most often."`
+	Best        bool     `help:"Try each fault only with the protocol that has found it most often."`
 	Defences    string   `placeholder:"LIST" help:"Defences, separated by commas, or all: what each does about each fault on its own. ${nofault} is an engine that has adopted none, and always there."`
-	From        []string `placeholder:"FILE" help:"Measure nothing: take what was measured before, written with --format json. Repeat to join; of two cells of one kind the one with more trials counts."`
+	From        []string `sep:"none" placeholder:"FILE" help:"Measure nothing: take what was measured before, written with --format json. Repeat to join; of two cells of one kind the one with more trials counts."`
 	Document    string   `placeholder:"FILE" help:"Put the tables between the marks of this Markdown file, as in docs/power.md."`
 	Likelihoods string   `placeholder:"FILE" help:"Write there the table that diagnoses rest on, made of these trials."`
 	Seed        uint64   `default:"1" placeholder:"N" help:"Seed of the first trial. Default: ${default}."`
@@ -111,14 +112,16 @@ func (c matrixCmd) options() (o matrix.Options, err error) {
 			return o, err
 		}
 	}
+	o.Best = c.Best || c.Defences != "" && c.Protocols == ""
 	if c.Defences != "" {
 		if o.Defences, err = c.defences(); err != nil {
 			return o, err
 		}
-		o.Best = c.Protocols == ""
+	}
+	if c.Defences != "" || c.Best {
 		o.Faults = slices.DeleteFunc(o.Faults, func(f string) bool { return f == matrix.NoFault || strings.HasPrefix(f, matrix.NoFault+":") })
 		if len(o.Faults) == 0 {
-			return o, usageErrorf("--defences needs a fault: name one with --faults, or leave it out for all")
+			return o, usageErrorf("--defences and --best need a fault: name one with --faults, or leave it out for all")
 		}
 	}
 	if c.Protocols != "" {

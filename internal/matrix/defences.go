@@ -3,8 +3,8 @@ package matrix
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/kvcanary/kvcanary/internal/diagnose"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 )
 
@@ -53,26 +53,10 @@ func verdict(made []*outcome) Verdict {
 	return Stops
 }
 
-// seenBy is the probe that finds a fault most often; docs/power.md has the figures.
-var seenBy = map[string]string{
-	"stale_reserve": "straddle",
-	"late_write":    "churn",
-	"stale_source":  "tenants",
-	"early_publish": "prefix",
-	"double_owner":  "churn",
-	"dirty_slot":    "smoke",
-	"thin_key":      "prefix",
-	"shared_prefix": "prefix",
-	"id_reuse":      "ids",
-	"row_skew":      "tenants",
-	"stream_desync": "churn",
-	"answer_cache":  "prefix",
-}
-
-// best is the probe to try defences against a fault with.
+// best is the probe to try a fault with: the one that has found it most often,
+// by what is measured; one that meets most faults where none has.
 func best(fault string, probes []Probe) Probe {
-	name, _, _ := strings.Cut(fault, ":")
-	for _, want := range []string{seenBy[name], "tenants"} {
+	for _, want := range []string{diagnose.Measured().Best(fault), "churn"} {
 		if i := slices.IndexFunc(probes, func(p Probe) bool { return p.Name == want }); i >= 0 {
 			return probes[i]
 		}

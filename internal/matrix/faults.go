@@ -20,7 +20,7 @@ const AutoTruncate = "auto_truncate"
 const lag = 100 * time.Millisecond
 
 // prefillRate is how many tokens prefill computes in a second where a client has to be
-// able to leave while it does.
+// able to leave while it does, as a large model's may.
 const prefillRate = 40_000
 
 // timeLimit ends a request that a fault has made hang.
@@ -84,6 +84,9 @@ func Modes(name string, all []string) []string {
 var late = []string{"late_write", "stale_source", "double_owner"}
 
 func oneSided(fault string) bool {
+	if fault == "id_reuse:client" || fault == "id_reuse:trace_id" {
+		return true
+	}
 	return slices.ContainsFunc(late, func(name string) bool { return Modes(name, Faults())[0] == fault })
 }
 
@@ -103,11 +106,11 @@ func (o Options) config(c *cell) lab.Config {
 	if c.defence != "" && c.defence != NoDefence {
 		cfg.Defences = []string{c.defence}
 	}
-	if strings.HasPrefix(c.fault, "early_publish:") {
+	if c.probe.Timed {
 		cfg.PrefillRate = prefillRate
 	}
 	if oneSided(c.fault) {
-		cfg.OneSided, cfg.Lag, cfg.Policy = true, lag, "lifo"
+		cfg.OneSided, cfg.Lag, cfg.Policy, cfg.PageSize = true, lag, "lifo", 64
 	}
 	return cfg
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Best     bool // each fault only under the probe that finds it most often, of Probes
 	Seed     uint64
 	Lab      lab.Config     // of every trial; the zero value is lab.Small. Faults and defences are set by the trial
-	Workers  int            // trials at the same time; 0 is one a processor
+	Workers  int            // trials at the same time; 0 is two a processor, for a trial often waits
 	Progress func(Progress) // called after each trial, one call at a time; may be nil
 }
 
@@ -100,7 +100,7 @@ func (o Options) cells() []cell {
 func (o Options) run(ctx context.Context, cells []cell) error {
 	workers := o.Workers
 	if workers < 1 {
-		workers = runtime.GOMAXPROCS(0)
+		workers = 2 * runtime.GOMAXPROCS(0)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -28,8 +28,8 @@ type Cell struct {
 	Probe   string `json:"probe"`
 	Trials  int    `json:"trials"` // that were made
 	// Exact says that the same seeds give the same cell on any machine: one
-	// exchange at a time, and no writes that take their own time. Else the cell
-	// is a sample of what the interval says.
+	// exchange at a time, nobody who leaves, and no writes that take their own
+	// time. Else the cell is a sample of what the interval says.
 	Exact  bool `json:"exact"`
 	Found  Rate `json:"found"` // any finding
 	Leak   Rate `json:"leak"`  // a leak or misroute proven
@@ -77,7 +77,7 @@ func (c *cell) summary() (out Cell, ok bool) {
 	made := slices.DeleteFunc(slices.Clone(c.outcomes), func(o *outcome) bool { return o == nil })
 	out = Cell{
 		Fault: c.fault, Defence: c.defence, Probe: c.probe.Name, Trials: len(made),
-		Exact: c.probe.Concurrency == 1 && !oneSided(c.fault),
+		Exact: !c.probe.Timed && !oneSided(c.fault),
 	}
 	if len(made) == 0 {
 		return out, false

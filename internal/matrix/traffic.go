@@ -22,8 +22,9 @@ type traffic struct {
 	calls   atomic.Uint64
 	failed  atomic.Int64 // requests that ended with an error of the engine's
 
-	mu  sync.Mutex
-	err error // the first request that was refused
+	beside sync.WaitGroup
+	mu     sync.Mutex
+	err    error // the first request that was refused
 }
 
 // customer is one of them, with choices of its own.
@@ -47,6 +48,12 @@ func (t *traffic) fill(ctx context.Context, tokens, atOnce int) {
 	}
 	wg.Wait()
 }
+
+// start sends none to three requests and does not wait for them.
+func (t *traffic) start(ctx context.Context) { t.beside.Go(func() { t.some(ctx) }) }
+
+// end waits for what was started.
+func (t *traffic) end() { t.beside.Wait() }
 
 // some sends none to three requests.
 func (t *traffic) some(ctx context.Context) {

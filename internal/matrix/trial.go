@@ -64,6 +64,7 @@ func trial(ctx context.Context, cfg lab.Config, look innocent, p Probe, seed uin
 	defer server.Close(ctx)
 
 	others := &traffic{backend: engine, seed: seed}
+	defer others.end()
 	others.fill(ctx, cfg.DecodePool, atOnce(cfg, p))
 	client, err := wire.NewClient(wire.Options{BaseURL: server.URL})
 	if err != nil {
@@ -72,7 +73,7 @@ func trial(ctx context.Context, cfg lab.Config, look innocent, p Probe, seed uin
 	defer client.Close()
 	var made []wire.Exchange
 	c := campaignOf(cfg, p, seed)
-	c.Target.BaseURL, c.Client = server.URL, busy{client, others}
+	c.Target.BaseURL, c.Client = server.URL, busy{client, others, p.Timed}
 	if look.client != nil {
 		c.Client = look.client(c.Client)
 	}
@@ -95,7 +96,7 @@ func trial(ctx context.Context, cfg lab.Config, look innocent, p Probe, seed uin
 // atOnce is how many of the others fill the pool at the same time: one where
 // the trial has to be the same every time.
 func atOnce(cfg lab.Config, p Probe) int {
-	if p.Concurrency == 1 && !cfg.OneSided {
+	if !p.Timed && !cfg.OneSided {
 		return 1
 	}
 	return 8
@@ -181,14 +182,20 @@ func failed(e *wire.Exchange) bool {
 	return a.Refusal != nil && a.Refusal.Kind == wire.RefusedServer
 }
 
-// busy is a client whose target serves others between any two exchanges.
+// busy is a client whose target serves others between any two exchanges, or
+// beside them.
 type busy struct {
 	*wire.Client
 	others *traffic
+	beside bool
 }
 
 func (b busy) Do(ctx context.Context, r wire.Request) *wire.Answer {
-	b.others.some(ctx)
+	if b.beside {
+		b.others.start(ctx)
+	} else {
+		b.others.some(ctx)
+	}
 	return b.Client.Do(ctx, r)
 }
 

@@ -1,33 +1,41 @@
 package probe
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
-// moments at which a client goes away: with its prompt hardly read, in the
-// middle of prefill or of the transfer after it, and in the middle of an answer.
-var moments = []wire.Hangup{
-	{Sent: true},
-	{Text: 1},
-	{Sent: true, After: 5 * time.Millisecond},
-	{Sent: true, After: 10 * time.Millisecond},
-	{Text: 40},
-	{Sent: true, After: 20 * time.Millisecond},
-	{Sent: true, After: 50 * time.Millisecond},
-	{Sent: true, After: time.Second},
+// leaving is when a client goes away: after a part of the time to a first token
+// that a prompt of that length has taken, or when so much of the answer is there.
+// What is on its way between parts of an engine comes late in that time.
+type leaving struct {
+	part float64
+	text int // bytes
 }
 
-// moment says in a word or two when a client goes away.
-func moment(h wire.Hangup) string {
-	switch {
-	case h.Text > 0:
-		return "in its answer"
-	case h.After > 0:
-		return "after " + h.After.String()
+// moments are with the prompt hardly read, in the middle of prefill, in the
+// transfer after it, and in the answer.
+var moments = []leaving{{part: 0.6}, {text: 1}, {part: 0.5}, {part: 0.2}, {part: 0.8}, {text: 40}}
+
+// unknownFirst stands for the time to a first token where a target does not tell it.
+const unknownFirst = 100 * time.Millisecond
+
+// hangup is the moment for a client that waits so long for a first token.
+func (l leaving) hangup(first time.Duration) wire.Hangup {
+	if l.text > 0 {
+		return wire.Hangup{Text: l.text}
 	}
-	return "once sent"
+	return wire.Hangup{Sent: true, After: time.Duration(l.part * float64(first))}
+}
+
+// String says in a word or two when a client goes away.
+func (l leaving) String() string {
+	if l.text > 0 {
+		return "in its answer"
+	}
+	return fmt.Sprintf("%.0f %% before it", 100*l.part)
 }
 
 // wholeLine asks for all of the line that begins with a key. The key stands in
@@ -49,3 +57,25 @@ func longLine(label string, tenant, tokens, answer int) Send {
 		Tail: "line", Asked: -1, MaxTokens: answer, Stream: true,
 	}
 }
+
+// manyNonces is a long line's request that states its last nonce again and
+// again, behind the key of a question that others ask at the same time:
+// whichever page of it is read in place of one of theirs answers them, and with
+// more voices than their own.
+func manyNonces(label string, tenant, tokens, answer int, q question) Send {
+	s := longLine(label, tenant, tokens, answer)
+	key := q.key(q.place)
+	key = key[max(0, len(key)-shortKey):] // the less there is on a line, the more lines are on a page
+	var parts []Part
+	for range tokens * 2 / 3 / nonceLine {
+		parts = append(parts, text(key+" "), Part{Kind: Nonce, N: 2}, text("\n"))
+	}
+	last := &s.Turns[len(s.Turns)-1]
+	last.Parts = append(parts, last.Parts...)
+	return s
+}
+
+const (
+	shortKey  = 12 // bytes of a key that a model needs to know it by
+	nonceLine = 24 // length of such a line, about, tokens
+)

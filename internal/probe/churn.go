@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -40,16 +42,19 @@ type churn struct {
 	stay  tally
 	left  int
 	late  int // that were to leave and had their answer before
-	// slow are moments, as labels say them, that came after the answer: a fast
-	// target has to be left sooner.
-	slow map[string]bool
+	// first is how long a prompt of the length of those that are given up waits
+	// for its first token while nothing else runs, 0 if that is not known.
+	first time.Duration
 }
 
 func newChurn(e Env) *churn {
-	c := &churn{env: e, slow: map[string]bool{}}
+	c := &churn{env: e}
 	for i := range quietAsks {
-		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, 0).arm(wire.ArmNull, 1)} })
+		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, 0, questionNo(i)).arm(wire.ArmNull, 1)} })
 	}
+	c.add(func() []Send {
+		return []Send{manyNonces("timed", 0, capped(e, leaverTokens), e.MaxAnswer, questionNo(0))}
+	})
 	for round := range churnRounds {
 		c.add(func() []Send { return c.round(round) })
 		c.add(func() []Send { return c.after(round) })
@@ -70,9 +75,9 @@ func (e Env) page() int {
 
 // stayer is a request that is waited for. Lengths lie around multiples of a
 // page, some of them long.
-func (c *churn) stayer(label string, tenant, pages int) Send {
+func (c *churn) stayer(label string, tenant, pages int, q question) Send {
 	tokens := c.env.page()*(max(288/c.env.page(), 1)+1+pages+c.sent%3) + c.sent%5 - 2
-	s := send(wire.Unrelated, label, tenant, capped(c.env, max(tokens, compactBelow)), nonceAnswer, questionNo(c.sent))
+	s := send(wire.Unrelated, label, tenant, capped(c.env, max(tokens, compactBelow)), nonceAnswer, q)
 	s.Stream = c.sent%2 == 0
 	c.sent++
 	return s
@@ -80,24 +85,19 @@ func (c *churn) stayer(label string, tenant, pages int) Send {
 
 // leaver is a request whose client goes away.
 func (c *churn) leaver(round, i int) Send {
-	h := moments[(round+i*2)%len(moments)]
-	if c.slow[leaves(h)] {
-		h = moments[0]
-	}
+	l := moments[(round+i*2)%len(moments)]
 	tokens := capped(c.env, leaverTokens-c.env.page()*(i+round)-i)
-	s := longLine(leaves(h), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer)
-	s.Hangup = h
+	s := manyNonces("leaves "+l.String(), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer, questionNo(round))
+	s.Hangup = l.hangup(cmp.Or(c.first, unknownFirst))
 	return s
 }
-
-func leaves(h wire.Hangup) string { return "leaves " + moment(h) }
 
 // round has some leave beside others that stay.
 func (c *churn) round(round int) []Send {
 	var batch []Send
 	for i := range stayers {
 		batch = append(batch, c.leaver(round, i))
-		batch = append(batch, c.stayer(fmt.Sprintf("round %d", round+1), (round+i+1)%c.env.Tenants, 16*i).arm(wire.ArmLoad, 1))
+		batch = append(batch, c.stayer(fmt.Sprintf("round %d", round+1), (round+i+1)%c.env.Tenants, 16*i, questionNo(round)).arm(wire.ArmLoad, 1))
 	}
 	return batch
 }
@@ -107,7 +107,7 @@ func (c *churn) round(round int) []Send {
 func (c *churn) after(round int) []Send {
 	var batch []Send
 	for t := range c.env.Tenants {
-		batch = append(batch, c.stayer(fmt.Sprintf("after %d", round+1), t, 0).arm(wire.ArmLoad, 1))
+		batch = append(batch, c.stayer(fmt.Sprintf("after %d", round+1), t, 0, questionNo(round)).arm(wire.ArmLoad, 1))
 	}
 	return batch
 }
@@ -132,9 +132,10 @@ func (c *churn) Next(done []wire.Exchange) []Send {
 			c.quiet.count(e)
 		case e.Arm == wire.ArmLoad:
 			c.stay.count(e)
+		case c.first == 0 && e.Answer.FirstToken.After(e.Answer.Start):
+			c.first = e.Answer.FirstToken.Sub(e.Answer.Start)
 		case e.Answer.Served():
 			c.late++
-			c.slow[e.Label] = true
 		}
 	}
 	return c.next()

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,21 +25,25 @@ const (
 	plainEach = 4
 	// sameID requests bear one id at once.
 	sameID = 3
-	// quickTries bear the name of a request that is given up, as many at a time
-	// as the campaign lets: the first are told that it is taken, or are let in
-	// beside it, and some one comes at the moment when it is gone for the front
+	// quickTries bear the name of a request that has just been given up, as many
+	// at a time as the campaign lets: one comes when the name is free at the front
 	// of an engine and not yet for the rest.
-	quickTries = 9
+	quickTries = 3
 	// quickTokens is their length: short, for there are many, and some are refused.
 	quickTokens = 200
 )
+
+// givenUps are the moments at which clients leave: in the transfer behind
+// prefill, where much is still on its way, and in the answer.
+var givenUps = []leaving{{part: 0.7}, {text: 1}, {part: 0.9}, {part: 0.5}, {text: 24}}
 
 type ids struct {
 	env Env
 	steps
 	sent  int
-	plain tally // requests with names of their own
-	named tally // those that share one
+	first time.Duration // that a request waits for its first token while nothing else runs
+	plain tally         // requests with names of their own
+	named tally         // those that share one
 }
 
 func newIDs(e Env) *ids {
@@ -60,8 +65,9 @@ func (d *ids) batches(round int) []func() []Send {
 	if d.env.Tenants > 1 {
 		out = append(out, func() []Send { return d.duplicates(round, "two tenants", true) })
 	}
-	for i, h := range []wire.Hangup{{Text: 1}, {Sent: true}, {Sent: true, After: 5 * time.Millisecond}} {
-		out = append(out, func() []Send { return d.reuse(round*thirds+i, h) })
+	for i, l := range givenUps {
+		n := round*len(givenUps) + i
+		out = append(out, func() []Send { return d.givenUp(n, l) }, func() []Send { return d.reuse(n) })
 	}
 	for range plainEach {
 		out = append(out, d.plainOne)
@@ -116,21 +122,24 @@ func (d *ids) traces(round int) []Send {
 	return batch
 }
 
-// reuse is a request whose client goes away, and others that take its name. It
-// asks for a long answer, so that much is still to come for it.
-func (d *ids) reuse(n int, h wire.Hangup) []Send {
-	tenant := n % d.env.Tenants
-	given := longLine(fmt.Sprintf("given up, %s", moment(h)), tenant, capped(d.env, 2048), d.env.MaxAnswer)
-	given.Hangup = h
-	batch := []Send{given}
+// givenUp is a request whose client goes away. It asks for a long answer, so
+// that much is still to come for it.
+func (d *ids) givenUp(n int, l leaving) []Send {
+	s := longLine("given up, "+l.String(), n%d.env.Tenants, capped(d.env, 2048), d.env.MaxAnswer)
+	s.RequestID, s.TraceID = d.id("reuse", n), d.id("retrace", n)
+	s.Hangup = l.hangup(cmp.Or(d.first, unknownFirst))
+	return []Send{s}
+}
+
+// reuse takes its name right behind it.
+func (d *ids) reuse(n int) []Send {
+	var batch []Send
 	for i := range quickTries {
-		s := d.request("its id again", (tenant+1+i)%d.env.Tenants).arm(wire.ArmLoad, 1)
+		s := d.request("its id again", (n+1+i)%d.env.Tenants).arm(wire.ArmLoad, 1)
 		q := questionNo(d.sent)
 		s.Turns, s.Tokens, s.Tail, s.Asked = compact(q), capped(d.env, quickTokens), q.name, q.place
+		s.RequestID, s.TraceID = d.id("reuse", n), d.id("retrace", n)
 		batch = append(batch, s)
-	}
-	for i := range batch {
-		batch[i].RequestID, batch[i].TraceID = d.id("reuse", n), d.id("retrace", n)
 	}
 	return batch
 }
@@ -141,6 +150,9 @@ func (d *ids) Next(done []wire.Exchange) []Send {
 		switch {
 		case e.Arm == wire.ArmNull:
 			d.plain.count(e)
+			if e.Answer.FirstToken.After(e.Answer.Start) {
+				d.first = e.Answer.FirstToken.Sub(e.Answer.Start)
+			}
 		case e.Arm == wire.ArmLoad:
 			d.named.count(e)
 		}
