@@ -94,6 +94,11 @@ func (l MapLeak) Which() string {
 //go:embed demo.html
 var demoPage string
 
+// style is what all pages look alike by.
+//
+//go:embed style.html
+var style string
+
 // WriteDemo writes one self-contained page: no script, no font, no picture is
 // fetched from anywhere.
 func WriteDemo(w io.Writer, d Demo) error {
@@ -102,7 +107,7 @@ func WriteDemo(w io.Writer, d Demo) error {
 		"chart":     func(m *PageMap) template.HTML { return m.chart() },
 		"legend":    func(m *PageMap) []legendRow { return m.legend() },
 		"inc":       func(i int) int { return i + 1 },
-	}).Parse(demoPage)
+	}).Parse(style + demoPage)
 	if err != nil {
 		return fmt.Errorf("demo page: %w", err)
 	}

@@ -60,7 +60,7 @@ func HTML(w io.Writer, run *Run) error {
 		"thousands": thousands, "bound": Bound, "printable": printable, "plural": plural,
 		"percent": func(p float64) string { return fmt.Sprintf("%.0f %%", 100*p) },
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	}).Parse(runPage)
+	}).Parse(style + runPage)
 	if err != nil {
 		panic("kvcanary: internal error: " + err.Error())
 	}
