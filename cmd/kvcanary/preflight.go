@@ -159,7 +159,8 @@ func (c preflightCmd) workers(ctx context.Context, key, name string) []preflight
 			ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 			defer cancel()
 			facts, trouble := engine.Examine(ctx, client, p.url, key, name)
-			if p.role != "" {
+			// An engine that says which it is knows better than who lists it.
+			if own := facts.Role.Value; p.role != "" && own != "prefill" && own != "decode" {
 				facts.Role = engine.Text{Value: p.role, Source: p.flag, Basis: engine.Stated}
 			}
 			out[i] = preflight.Worker{Name: p.url, Facts: facts, Trouble: trouble}

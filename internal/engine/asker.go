@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Bounds on what an endpoint may cost.
@@ -140,7 +139,6 @@ type word string
 // UnmarshalJSON implements [json.Unmarshaler]. It never fails.
 func (w *word) UnmarshalJSON(p []byte) error {
 	var s string
-	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
 	if json.Unmarshal(p, &s) != nil || len(s) > maxWord || strings.ContainsFunc(s, unprintable) {
 		s = ""
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,15 +27,24 @@ func ReadCommand(c Command) (f Facts, ok bool) {
 		return Facts{}, false
 	}
 	f.Engine = e.Name
-	f.Version.set(tagOf(c.Image), c.At+": image")
+	if e.official(c.Image) {
+		f.Version.set(tagOf(c.Image), c.At+": image")
+	}
+	bare := f
 	for name, set := range e.environ {
 		if value, given := c.Env[name]; given {
 			set(&f, value, c.At+": "+name)
 		}
 	}
-	for i := 0; i < len(c.Args); i++ {
+	complete := true // all that the engine is told stands here
+	for i := e.startsAt(c.Args); i < len(c.Args); i++ {
+		if e.isOpen(c.Args, i) {
+			f, complete = bare, false // what stands there wins over what stood before
+			continue
+		}
 		flag, value, glued, is := splitFlag(c.Args[i])
-		set := e.flags[flag]
+		complete = complete && !slices.Contains(settingsElsewhere, flag)
+		set := e.setting(flag)
 		if !is || set == nil {
 			continue
 		}
@@ -46,11 +56,60 @@ func ReadCommand(c Command) (f Facts, ok bool) {
 		set(&f, value, c.At+": "+dashes(c.Args[i])+flagName(c.Args[i]))
 	}
 	f.Models = nil // a model's name may be a path of somebody's
-	if e.defaults != nil {
+	if e.defaults != nil && complete {
 		e.defaults(&f)
 	}
 	f.infer()
 	return f, true
+}
+
+// settingsElsewhere are flags that name a file with more settings: nothing is
+// left to an engine's defaults that may stand there.
+var settingsElsewhere = []string{"config", "extra-llm-api-options"}
+
+// setting is what a flag means. Engines in Python take the beginning of a
+// flag's name for it.
+func (e *Engine) setting(flag string) setting {
+	if set := e.flags[flag]; set != nil || len(flag) < 4 {
+		return set
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.flags)) {
+		if strings.HasPrefix(name, flag) {
+			return e.flags[name]
+		}
+	}
+	return nil
+}
+
+// startsAt is where an engine's own arguments begin: at the word that names it.
+func (e *Engine) startsAt(args []string) int {
+	return max(0, slices.IndexFunc(args, func(arg string) bool {
+		return slices.ContainsFunc(e.names, func(n string) bool { return startsEngine(arg, n) })
+	}))
+}
+
+// isOpen reports whether a word is a variable that nobody has filled in and
+// that can hold flags: one that stands by itself, or whose name says so.
+func (e *Engine) isOpen(args []string, i int) bool {
+	if i == 0 || !strings.HasPrefix(args[i], "$") || args[i-1] == "serve" {
+		return false
+	}
+	flag, _, glued, is := splitFlag(args[i-1])
+	if !is || glued {
+		return true
+	}
+	name := strings.ToUpper(args[i])
+	return e.setting(flag) == nil && slices.ContainsFunc([]string{"ARG", "OPT", "FLAG", "EXTRA", "PARAM", "$@", "$*"}, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// official reports whether an image is the engine's own, or a mirror of it:
+// the tag of another does not tell which release is in it.
+func (e *Engine) official(image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	image = strings.TrimSuffix(image, ":"+tagOf(image))
+	return slices.ContainsFunc(e.names, func(n string) bool {
+		return strings.Contains(n, "/") && (image == n || strings.HasSuffix(image, "/"+n))
+	})
 }
 
 // engineOf finds the engine that a command starts: by its words, then by its image.
@@ -119,9 +178,19 @@ func tagOf(image string) string {
 
 func number(field func(*Facts) *Number) setting {
 	return func(f *Facts, value, source string) {
+		*field(f) = Number{} // the last one counts, also where it cannot be read
 		if n := parseSize(value); n > 0 {
-			*field(f) = Number{int(n), source, Stated}
+			*field(f) = Number{Value: int(n), Source: source, Basis: Stated}
 		}
+	}
+}
+
+// atMost is a number that an engine lowers to what it finds memory for.
+func atMost(field func(*Facts) *Number) setting {
+	set := number(field)
+	return func(f *Facts, value, source string) {
+		set(f, value, source)
+		field(f).AtMost = field(f).Value > 0
 	}
 }
 

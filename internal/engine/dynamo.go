@@ -9,7 +9,7 @@ var dynamo = Engine{
 	flags: map[string]setting{
 		"max-model-len":       number(func(f *Facts) *Number { return &f.Context }),
 		"context-length":      number(func(f *Facts) *Number { return &f.Context }),
-		"max-total-tokens":    number(func(f *Facts) *Number { return &f.Pool }),
+		"max-total-tokens":    atMost(func(f *Facts) *Number { return &f.Pool }),
 		"block-size":          number(func(f *Facts) *Number { return &f.PageSize }),
 		"page-size":           number(func(f *Facts) *Number { return &f.PageSize }),
 		"disaggregation-mode": sglangRole,

@@ -1,6 +1,10 @@
 package engine
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+)
 
 // Facts are what is known of one engine or worker. What is not known is zero.
 type Facts struct {
@@ -61,6 +65,7 @@ type Number struct {
 	Value  int    `json:"value"`            // 0 for not known
 	Source string `json:"source,omitempty"` // for people: "GET /server_info max_total_num_tokens"
 	Basis  Basis  `json:"basis,omitempty"`
+	AtMost bool   `json:"at_most,omitempty"` // the engine may come to less than this
 }
 
 // Text is a word and where it comes from.
@@ -98,19 +103,22 @@ func (f Flag) Is(on bool) bool { return f.Known && f.On == on }
 // set makes a flag known, as somebody states it.
 func (f *Flag) set(on bool, source string) { *f = Flag{true, on, source, Stated} }
 
-// set takes a word that is not empty, as somebody states it.
+// set takes a word that is not empty, as somebody states it. What is long or
+// could drive a terminal is no word of an engine's.
 func (t *Text) set(w, source string) {
-	if w != "" {
+	if w != "" && len(w) <= maxWord && !strings.ContainsFunc(w, unprintable) {
 		*t = Text{w, source, Stated}
 	}
 }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // least lowers n to a count that is known and smaller.
 func (n *Number) least(c count, source string) { n.leastBy(c, source, Stated) }
 
 func (n *Number) leastBy(c count, source string, by Basis) {
 	if c > 0 && (n.Value == 0 || int(c) < n.Value) {
-		*n = Number{int(c), source, by}
+		*n = Number{Value: int(c), Source: source, Basis: by}
 	}
 }
 

@@ -11,17 +11,18 @@ func (f *Facts) infer() {
 	case "sglang":
 		// The scheduler refuses n >= min(context, pool) - 6.
 		if f.MaxInput.Value == 0 && f.Context.Value > 0 && f.Pool.Value > 0 {
-			f.MaxInput = Number{max(1, min(f.Context.Value, f.Pool.Value)-6), fmt.Sprintf("min(%s, %s) - 6", f.Context.Source, f.Pool.Source), Inferred}
+			f.MaxInput = Number{Value: max(1, min(f.Context.Value, f.Pool.Value)-6), Source: fmt.Sprintf("min(%s, %s) - 6", f.Context.Source, f.Pool.Source), Basis: Inferred}
+			f.MaxInput.AtMost = f.Pool.AtMost
 		}
 	case "llamacpp":
 		// A slot's window is cut out of the buffer, or is all of it.
 		if f.Pool.Value == 0 && f.Context.Value > 0 {
-			f.Pool = Number{f.Context.Value, "one slot's window, which the buffer holds: " + f.Context.Source, Inferred}
+			f.Pool = Number{Value: f.Context.Value, Source: "one slot's window, which the buffer holds: " + f.Context.Source, Basis: Inferred}
 		}
 	case "ollama":
 		// Ollama gives its runner the window times the number of parallel requests.
 		if f.Pool.Value == 0 && f.Context.Value > 0 {
-			f.Pool = Number{f.Context.Value, "one request's window, which the runner's buffer holds: " + f.Context.Source, Inferred}
+			f.Pool = Number{Value: f.Context.Value, Source: "one request's window, which the runner's buffer holds: " + f.Context.Source, Basis: Inferred}
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 var llamacpp = Engine{
 	Name: "llamacpp", ask: askLlamaCpp, line: llamaCppLine,
-	names: []string{"llama-server", "llama.cpp"},
+	names: []string{"llama-server", "llama.cpp", "ggml-org/llama.cpp"},
 	flags: map[string]setting{
 		"c":                llamaCppContext,
 		"ctx-size":         llamaCppContext,
@@ -34,8 +34,9 @@ var llamacpp = Engine{
 // llamaCppContext is the buffer of all slots. Which part of it a slot has is
 // decided once both it and the slots are known.
 func llamaCppContext(f *Facts, value, source string) {
+	f.Pool = Number{}
 	if n := parseCount(value); n > 0 {
-		f.Pool = Number{int(n), source, Stated}
+		f.Pool = Number{Value: int(n), Source: source, Basis: Stated}
 	}
 }
 
@@ -58,7 +59,7 @@ func llamaCppDefaults(f *Facts) {
 		if f.Unified.On {
 			slots = 1
 		}
-		f.Context = Number{pool.Value / slots, pool.Source + " a slot", Inferred}
+		f.Context = Number{Value: pool.Value / slots, Source: pool.Source + " a slot", Basis: Inferred}
 	}
 }
 
@@ -78,9 +79,9 @@ func llamaCppLine(f *Facts, line string) {
 	f.Unified.state(parseOnOff(wordAfter(line, "kv_unified = ")), at+"kv_unified")
 	switch {
 	case f.Unified.Is(true):
-		f.Pool = Number{int(slot), at + "n_ctx_slot, one buffer for all slots", Stated}
+		f.Pool = Number{Value: int(slot), Source: at + "n_ctx_slot, one buffer for all slots", Basis: Stated}
 	case f.Unified.Is(false):
-		f.Pool = Number{int(times(slot, max(count(f.Slots.Value), 1))), at + "n_ctx_slot * n_slots", Inferred}
+		f.Pool = Number{Value: int(times(slot, max(count(f.Slots.Value), 1))), Source: at + "n_ctx_slot * n_slots", Basis: Inferred}
 	}
 }
 

@@ -12,7 +12,7 @@ var sglang = Engine{
 	names: []string{"sglang", "lmsysorg/sglang"},
 	flags: map[string]setting{
 		"context-length":                               number(func(f *Facts) *Number { return &f.Context }),
-		"max-total-tokens":                             number(func(f *Facts) *Number { return &f.Pool }),
+		"max-total-tokens":                             atMost(func(f *Facts) *Number { return &f.Pool }),
 		"page-size":                                    number(func(f *Facts) *Number { return &f.PageSize }),
 		"num-reserved-decode-tokens":                   number(func(f *Facts) *Number { return &f.Reserve }),
 		"disaggregation-mode":                          sglangRole,
@@ -90,12 +90,31 @@ func askSGLang(ctx context.Context, a *asker, f *Facts) bool {
 		// only where a flag set it.
 		f.addListed(ctx, a)
 		for i := range f.Behind {
-			f.Behind[i].Context.least(count(f.Context.Value), f.Context.Source)
+			if b := &f.Behind[i]; b.Context.Value == 0 {
+				b.Context = listedContext(f)
+			}
 			f.Behind[i].infer()
 		}
 		return true
 	}
 	return false
+}
+
+// listedContext is the window that a router lists: of whichever worker it
+// asked, so the larger of those that are known.
+func listedContext(f *Facts) Number {
+	n := f.Context
+	for _, m := range f.Models {
+		if m.Context > n.Value {
+			n = Number{Value: m.Context, Source: "GET /v1/models max_model_len", Basis: Stated}
+		}
+	}
+	for _, b := range f.Behind {
+		if b.Context.Value > n.Value {
+			n = b.Context
+		}
+	}
+	return n
 }
 
 // either is what is known, or else w.
@@ -127,7 +146,7 @@ func (f *Facts) addWorker(w sglangWorker, pool *Number, from string) {
 	f.Context.least(w.ContextLength, from+"context_length")
 	f.PageSize.least(w.PageSize, from+"page_size")
 	if n := w.Reserved; n != nil && int(*n) >= f.Reserve.Value {
-		f.Reserve = Number{int(*n), from + "num_reserved_decode_tokens", Stated}
+		f.Reserve = Number{Value: int(*n), Source: from + "num_reserved_decode_tokens", Basis: Stated}
 	}
 	if f.Version.Value == "" {
 		f.Version.set(string(w.Version), from+"version")
@@ -181,7 +200,7 @@ func sglangDefaults(f *Facts) {
 	f.Checksum.orDefault(false, "SGLang's default")
 	f.Offload.orDefault("none", "SGLang's default")
 	if f.Reserve.Source == "" {
-		f.Reserve = Number{512, "SGLang's default", Inferred}
+		f.Reserve = Number{Value: 512, Source: "SGLang's default", Basis: Inferred}
 	}
 }
 

@@ -4,7 +4,7 @@ import "context"
 
 var tgi = Engine{
 	Name: "tgi", ask: askTGI, line: tgiLine,
-	names: []string{"text-generation-launcher", "text-generation-inference"},
+	names: []string{"text-generation-launcher", "text-generation-inference", "huggingface/text-generation-inference"},
 	flags: map[string]setting{
 		"max-input-tokens":       tgiMaxInput,
 		"max-input-length":       tgiMaxInput,
@@ -24,8 +24,9 @@ var tgi = Engine{
 
 // tgiMaxInput is the longest prompt that is served.
 func tgiMaxInput(f *Facts, value, source string) {
+	f.MaxInput = Number{}
 	if n := parseCount(value); n > 0 {
-		f.MaxInput = Number{int(n) + 1, source, Stated}
+		f.MaxInput = Number{Value: int(n) + 1, Source: source, Basis: Stated}
 	}
 }
 

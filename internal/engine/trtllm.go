@@ -41,7 +41,7 @@ func askTRTLLM(ctx context.Context, a *asker, f *Facts) bool {
 func trtllmLine(f *Facts, line string) {
 	const at = "startup log "
 	if n := after(line, "for max tokens in paged KV cache ("); n > 0 {
-		f.Pool = Number{int(n), at + "max tokens in paged KV cache", Stated}
+		f.Pool = Number{Value: int(n), Source: at + "max tokens in paged KV cache", Basis: Stated}
 	}
 	if strings.Contains(line, "TRT-LLM") || strings.Contains(line, "TensorRT-LLM") {
 		f.Context.least(after(line, "max_seq_len="), at+"max_seq_len")

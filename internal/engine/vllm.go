@@ -45,11 +45,11 @@ func askVLLM(ctx context.Context, a *asker, f *Facts) bool {
 			f.Pool.leastBy(times(parseCount(label("num_gpu_blocks")), block), from+"num_gpu_blocks * block_size", Inferred)
 		}
 		if parseCount(label("num_gpu_blocks_override")) > 0 {
-			f.PoolOverride.set(true, from+"num_gpu_blocks_override")
+			worst(&f.PoolOverride, onOff{true, true}, true, from+"num_gpu_blocks_override")
 		} else if label("num_gpu_blocks_override") != "" {
-			f.PoolOverride.set(false, from+"num_gpu_blocks_override")
+			worst(&f.PoolOverride, onOff{true, false}, true, from+"num_gpu_blocks_override")
 		}
-		f.PrefixCache.state(parseOnOff(label("enable_prefix_caching")), from+"enable_prefix_caching")
+		worst(&f.PrefixCache, parseOnOff(label("enable_prefix_caching")), true, from+"enable_prefix_caching")
 		f.HashAlgorithm.set(label("prefix_caching_hash_algo"), from+"prefix_caching_hash_algo")
 	})
 	if !found {

@@ -251,7 +251,7 @@ func factOf(f *engine.Facts, name string) (value any, ok bool) {
 	if name == "pool_short" {
 		pool, context := f.Pool, f.Context
 		return engine.Flag{
-			Known: pool.Value > 0 && context.Value > 0, On: context.Value > pool.Value,
+			Known: pool.Value > 0 && context.Value > 0 && (!pool.AtMost || context.Value > pool.Value), On: context.Value > pool.Value,
 			Source: said("pool", pool) + " against " + said("context", context), Basis: engine.Inferred,
 		}, true
 	}

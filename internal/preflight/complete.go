@@ -3,6 +3,7 @@ package preflight
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
 )
@@ -18,10 +19,8 @@ func (d Deployment) complete() Deployment {
 			all = append(all, Worker{Name: fmt.Sprintf("%s (%s)", w.Name, b.Role.Value), Facts: b, Via: w.Name})
 		}
 	}
-	if len(all) == 0 {
-		all, d.Declared = d.Declared, nil
-	}
-	d.Workers = all
+	standing, unasked := d.match(all)
+	d.Workers, d.Declared = append(all, unasked...), standing
 	for i := range d.Workers {
 		w := &d.Workers[i]
 		if from := d.declared(w); from != nil {
@@ -31,6 +30,54 @@ func (d Deployment) complete() Deployment {
 		given(&w.Facts.Pool, d.Pool, "--pool")
 	}
 	return d
+}
+
+// match tells the declared workers that some of those that run stand for from
+// those that nobody asked: what is given is judged, whether it runs or not.
+func (d *Deployment) match(running []Worker) (standing, unasked []Worker) {
+	for i := range running {
+		c := d.declared(&running[i])
+		if c != nil && !slices.ContainsFunc(standing, func(o Worker) bool { return alike(&o, c) }) {
+			standing = append(standing, *c)
+		}
+	}
+	for i := range d.Declared {
+		c := &d.Declared[i]
+		if !slices.ContainsFunc(standing, func(o Worker) bool { return alike(&o, c) }) {
+			unasked = append(unasked, *c)
+		}
+	}
+	return standing, unasked
+}
+
+// alike reports whether two manifests declare the same of a worker, as those
+// of a leader and its followers do.
+func alike(a, b *Worker) bool {
+	if a.Facts.Engine != b.Facts.Engine {
+		return false
+	}
+	x, y := reflect.ValueOf(a.Facts), reflect.ValueOf(b.Facts)
+	for i := range x.NumField() {
+		if !reflect.DeepEqual(sourceless(x.Field(i).Interface()), sourceless(y.Field(i).Interface())) {
+			return false
+		}
+	}
+	return true
+}
+
+func sourceless(fact any) any {
+	switch f := fact.(type) {
+	case engine.Number:
+		f.Source = ""
+		return f
+	case engine.Text:
+		f.Source = ""
+		return f
+	case engine.Flag:
+		f.Source = ""
+		return f
+	}
+	return fact
 }
 
 // given takes a number that the operator says, where nothing better is known.
@@ -47,6 +94,9 @@ func (d *Deployment) declared(w *Worker) *Worker {
 	for i := range d.Declared {
 		c := &d.Declared[i]
 		if c.Facts.Engine != w.Facts.Engine || c.role() != w.role() && c.role() != "" && w.role() != "" {
+			continue
+		}
+		if found != nil && alike(found, c) {
 			continue
 		}
 		if found != nil {

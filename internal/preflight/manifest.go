@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -114,7 +116,11 @@ func containers(at string, node any, depth int) []engine.Command {
 			c := asMap(x)
 			env := map[string]string{}
 			for _, e := range asList(c["env"]) {
-				env[asString(asMap(e)["name"])] = asString(asMap(e)["value"])
+				name := asString(asMap(e)["name"])
+				env[name] = "$(" + name + ")" // from elsewhere, unless it stands here
+				if value, here := asMap(e)["value"]; here {
+					env[name] = asString(value)
+				}
 			}
 			out = append(out, command(at+", container "+asString(c["name"]), asString(c["image"]), append(words(c["command"]), words(c["args"])...), env))
 		}
@@ -143,9 +149,7 @@ func compose(at string, services map[string]any) []engine.Command {
 // the script of "sh -c".
 func command(at, image string, args []string, env map[string]string) engine.Command {
 	for i := range args {
-		for name, value := range env {
-			args[i] = strings.NewReplacer("$("+name+")", value, "${"+name+"}", value).Replace(args[i])
-		}
+		args[i] = expand(args[i], env)
 	}
 	var all []string
 	for i, a := range args {
@@ -155,7 +159,30 @@ func command(at, image string, args []string, env map[string]string) engine.Comm
 			all = append(all, a)
 		}
 	}
-	return engine.Command{Image: image, Args: all, Env: env, At: at}
+	return engine.Command{Image: image, Args: all, Env: env, At: plain(at)}
+}
+
+// variable is a reference to one: "$(NAME)", "${NAME}" or "$NAME".
+var variable = regexp.MustCompile(`\$\([A-Za-z_]\w*\)|\$\{[A-Za-z_]\w*\}|\$[A-Za-z_]\w*`)
+
+// expand fills in the variables that are known.
+func expand(arg string, env map[string]string) string {
+	return variable.ReplaceAllStringFunc(arg, func(ref string) string {
+		if value, known := env[strings.Trim(ref, "$(){}")]; known {
+			return value
+		}
+		return ref
+	})
+}
+
+// plain is a name of a manifest as it may be shown: its author may be anybody.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
 }
 
 // readUnit reads ExecStart and Environment of a systemd unit.
@@ -255,6 +282,13 @@ func shellWords(s string) []string {
 }
 
 func asMap(v any) map[string]any {
+	if m, is := v.(map[any]any); is { // a key is no text: 8080, true
+		out := map[string]any{}
+		for k, v := range m {
+			out[asString(k)] = v
+		}
+		return out
+	}
 	m, _ := v.(map[string]any)
 	return m
 }

@@ -30,7 +30,7 @@ func drawFacts(t *rapid.T) engine.Facts {
 		switch v.Field(i).Interface().(type) {
 		case engine.Number:
 			n := rapid.SampledFrom([]int{1, 16, 512, 4096, 10634, 10640, 16384, 20480}).Draw(t, name)
-			v.Field(i).Set(reflect.ValueOf(engine.Number{Value: n, Source: name, Basis: engine.Stated}))
+			v.Field(i).Set(reflect.ValueOf(engine.Number{Value: n, Source: name, Basis: engine.Stated, AtMost: name == "Pool" && rapid.IntRange(0, 4).Draw(t, "at most") == 0}))
 		case engine.Flag:
 			v.Field(i).Set(reflect.ValueOf(engine.Flag{Known: true, On: rapid.Bool().Draw(t, name), Source: name, Basis: engine.Stated}))
 		case engine.Text:

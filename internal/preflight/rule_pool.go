@@ -40,6 +40,9 @@ func checkPool(w *Worker, _ *Deployment) outcome {
 			return fail(fix, "%s is smaller than %s and %s together", said("the pool", f.Pool), said("the context window", f.Context), said("the reserve of decode", reserve))
 		}
 	}
+	if f.Pool.AtMost {
+		return unknown("ask the running engine, or give its --startup-log: it takes less than the flag asks for where memory is short", "%s", both)
+	}
 	return pass("%s", both)
 }
 
@@ -98,13 +101,15 @@ func checkLimits(d *Deployment) outcome {
 	if o, applies := disaggregated(d); !applies {
 		return o
 	}
-	prefill, decode := least(d, "prefill", limitOf), least(d, "decode", limitOf)
+	prefill, decode := least(d, "prefill", limitOf), most(d, "decode", limitOf)
 	both := said("prefill refuses from", prefill) + "; " + said("decode refuses from", decode)
 	switch {
 	case prefill.Value == 0 || decode.Value == 0:
 		return unknown("ask every worker: --prefill URL ... --decode URL ...", "%s", both)
 	case decode.Value > prefill.Value:
 		return fail(fmt.Sprintf("give both the smaller limit: --context-length %d on decode, or a larger pool on prefill", prefill.Value+6), "%s", both)
+	case prefill.AtMost:
+		return unknown("ask the running engines", "%s", both)
 	}
 	return pass("%s", both)
 }
@@ -142,6 +147,16 @@ func disaggregated(d *Deployment) (outcome, bool) {
 // least is the smallest of a number over all workers of a role; unknown if it
 // is for one of them.
 func least(d *Deployment, role string, of func(*engine.Facts) engine.Number) engine.Number {
+	return extreme(d, role, of, func(a, b int) bool { return a < b })
+}
+
+// most is the largest of them: one decode worker that lets in more than
+// prefill does is enough.
+func most(d *Deployment, role string, of func(*engine.Facts) engine.Number) engine.Number {
+	return extreme(d, role, of, func(a, b int) bool { return a > b })
+}
+
+func extreme(d *Deployment, role string, of func(*engine.Facts) engine.Number, beyond func(a, b int) bool) engine.Number {
 	var n engine.Number
 	for i := range d.Workers {
 		w := &d.Workers[i]
@@ -152,7 +167,7 @@ func least(d *Deployment, role string, of func(*engine.Facts) engine.Number) eng
 		if x.Value == 0 {
 			return engine.Number{}
 		}
-		if n.Value == 0 || x.Value < n.Value {
+		if n.Value == 0 || beyond(x.Value, n.Value) {
 			n = x
 		}
 	}
@@ -166,18 +181,20 @@ var decodePoolWithin = Rule{
 		if o, applies := disaggregated(d); !applies {
 			return o
 		}
-		prefill, decode := least(d, "prefill", poolOf), least(d, "decode", poolOf)
-		window := least(d, "prefill", func(f *engine.Facts) engine.Number { return f.Context })
+		prefill, decode := least(d, "prefill", poolOf), most(d, "decode", poolOf)
+		window := most(d, "prefill", func(f *engine.Facts) engine.Number { return f.Context })
 		both := said("prefill's pool", prefill) + "; " + said("decode's pool", decode)
 		switch {
 		case prefill.Value == 0 || decode.Value == 0:
 			return unknown("ask every worker: --prefill URL ... --decode URL ...", "%s", both)
-		case decode.Value <= prefill.Value:
+		case decode.Value <= prefill.Value && !prefill.AtMost:
 			return pass("%s", both)
 		case window.Value == 0:
 			return unknown("say --context", "%s; %s", both, said("the context window", window))
 		case prefill.Value < window.Value:
 			return fail(fmt.Sprintf("set --context-length to %d or less on both", prefill.Value), "%s; %s", both, said("the context window", window))
+		case prefill.AtMost:
+			return unknown("ask the running engines", "%s", both)
 		}
 		return pass("%s; both hold %s", both, said("the context window", window))
 	},

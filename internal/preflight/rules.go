@@ -92,6 +92,9 @@ func said(what string, n engine.Number) string {
 	if n.Value == 0 {
 		return what + " is not known"
 	}
+	if n.AtMost {
+		what += " of at most"
+	}
 	return fmt.Sprintf("%s %s (%s)", what, grouped(n.Value), n.Source)
 }
 

@@ -1,12 +1,17 @@
 package preflight
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
 
 // release is a version whose order is known: "0.5.22", "v0.29.0", "b10434".
 type release []int
+
+// platform is a part of a tag that says what an image is built for, and not
+// what is in it.
+var platform = regexp.MustCompile(`^(cu\d*|cuda\d*|rocm\d*|cpu|gpu|xpu|hpu|npu|tpu|intel|amd|amd64|arm64|aarch64|x86|64|ubuntu\d*|openai|runtime|server|full|slim|base|llamacpp|trtllm|neuron|gaudi|gfx\w+|py\d*|mi\d+x?|b\d+|\d+)$`)
 
 // parseRelease reads a version that names a release. Forks ("0.5.11+acme"),
 // nightlies ("0.5.22.dev20261009") and builds from source
@@ -23,8 +28,10 @@ func parseRelease(v string) (r release, ok bool) {
 	v = strings.TrimPrefix(v, "v")
 	// Container tags say what they are built for behind the version.
 	v, variant, _ := strings.Cut(v, "-")
-	if strings.Contains(variant, "dev") || strings.Contains(variant, "nightly") {
-		return nil, false
+	for part := range strings.FieldsFuncSeq(variant, func(r rune) bool { return r == '-' || r == '.' || r == '_' }) {
+		if !platform.MatchString(part) {
+			return nil, false
+		}
 	}
 	v, _, _ = strings.Cut(v, ".post")
 	for part := range strings.SplitSeq(v, ".") {
