@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/preflight"
+	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -29,7 +31,8 @@ type preflightCmd struct {
 	Salted     bool          `help:"A gateway gives each customer a prefix-cache salt of its own."`
 	Strict     bool          `help:"Let warnings, and what is not known, fail."`
 	Timeout    time.Duration `default:"5s" placeholder:"D" help:"How long a worker may take to answer. Default: ${default}."`
-	Format     string        `enum:"text,json" default:"text" help:"text or json."`
+	Format     string        `enum:"text,json,junit,sarif" default:"text" help:"text, json, junit or sarif."`
+	At         string        `placeholder:"FILE" help:"With sarif: the file that results of running workers are put at. Default: the first --manifest, else preflight."`
 	Probe      bool          `help:"Send prompts: find the limit, straddle it once. Needs --model."`
 	Model      string        `placeholder:"NAME" help:"Model to ask for, with --probe."`
 	KeyFile    string        `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with, with --probe."`
@@ -57,14 +60,28 @@ func (c preflightCmd) Run(s *session) error {
 			return err
 		}
 	}
-	report := preflight.Check(d)
-	if err := show(s, c.Format, report, func() error { return preflight.Text(s.stdout, &report) }); err != nil {
+	result := preflight.Check(d)
+	if err := c.write(s, &result); err != nil {
 		return unreachable(err)
 	}
-	if code := report.ExitCode(c.Strict); code != exitClean {
+	if code := result.ExitCode(c.Strict); code != exitClean {
 		return exitError{code: code}
 	}
 	return nil
+}
+
+func (c preflightCmd) write(s *session, r *preflight.Report) error {
+	switch c.Format {
+	case "junit":
+		return report.PreflightJUnit(s.stdout, r)
+	case "sarif":
+		at := c.At
+		if at == "" && len(c.Manifest) > 0 {
+			at = c.Manifest[0]
+		}
+		return report.PreflightSARIF(s.stdout, r, version(), cmp.Or(at, "preflight"))
+	}
+	return show(s, c.Format, r, func() error { return preflight.Text(s.stdout, r) })
 }
 
 // deployment asks all workers and reads all files.

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"internal/receipt":   {},
 	"internal/campaign":  {"canary", "internal/probe", "internal/oracle", "internal/diagnose", "internal/wire", "internal/stats", "internal/receipt"},
 	"internal/preflight": {"internal/engine"},
-	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/wire"},
+	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire"},
 	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
 	"internal/explore":   {"internal/lab/handoff"},
 	"spec":               {},

@@ -67,6 +67,10 @@ func JUnit(w io.Writer, run *Run) error {
 	if r.Verdict == campaign.Inconclusive && (len(r.Protocols) == 0 || r.Controls.NeverSentHits > 0) {
 		s.add(junitCase{Name: "run", Class: class, Time: seconds(0), Error: &junitText{Message: printable(r.Reason), Type: "inconclusive"}})
 	}
+	return s.write(w)
+}
+
+func (s *junitSuite) write(w io.Writer) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}

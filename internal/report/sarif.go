@@ -33,7 +33,6 @@ var kinds = []struct {
 // SARIF writes findings as a SARIF 2.1.0 log. Rule ids are kvcanary/KIND and do
 // not change; a finding keeps its fingerprint from run to run.
 func SARIF(w io.Writer, run *Run) error {
-	type object = map[string]any
 	var rules []object
 	index := map[oracle.Kind]int{}
 	for i, k := range kinds {
@@ -58,17 +57,24 @@ func SARIF(w io.Writer, run *Run) error {
 			"properties":          object{"exchange": f.Exchange, "protocol": f.Protocol},
 		})
 	}
-	log := object{
-		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-		"runs": []object{{
-			"tool":        object{"driver": object{"name": "kvcanary", "informationUri": "https://github.com/kvcanary/kvcanary", "version": run.Result.Version, "rules": rules}},
-			"invocations": []object{{"executionSuccessful": run.Loaded.Result != nil, "startTimeUtc": run.Result.Started.UTC().Format("2006-01-02T15:04:05Z")}},
-			"results":     results,
-		}},
-	}
+	invocation := object{"executionSuccessful": run.Loaded.Result != nil, "startTimeUtc": run.Result.Started.UTC().Format("2006-01-02T15:04:05Z")}
+	return writeSARIF(w, run.Result.Version, rules, results, invocation)
+}
+
+type object = map[string]any
+
+// writeSARIF writes a log of one run of kvcanary.
+func writeSARIF(w io.Writer, version string, rules, results []object, invocation object) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(log)
+	return e.Encode(object{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{
+			"tool":        object{"driver": object{"name": "kvcanary", "informationUri": "https://github.com/kvcanary/kvcanary", "version": version, "rules": rules}},
+			"invocations": []object{invocation},
+			"results":     results,
+		}},
+	})
 }
 
 // fingerprint is the same for what is the same finding in two runs.
