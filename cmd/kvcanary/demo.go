@@ -11,10 +11,15 @@ import (
 )
 
 type demoCmd struct {
-	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens, one to two minutes and 2 GiB."`
+	Scale  string `enum:"small,full" default:"small" help:"small, or full for the incident's own numbers: a context of 1,048,576 tokens, half a minute to two minutes, and 2 GiB at the most."`
 	Report string `placeholder:"FILE.html" help:"Write a page that draws what happened."`
 	Format string `enum:"text,json" default:"text" help:"text or json."`
 	Seed   uint64 `default:"1" placeholder:"N" help:"Makes the same prompts again. Default: 1."`
+}
+
+// Help says what the exit codes mean.
+func (demoCmd) Help() string {
+	return "Exit codes: 0 all acts ended as told, 1 one did not, 2 wrong flags, 3 interrupted, 4 the engine did not start or the page could not be written."
 }
 
 func (c demoCmd) Run(s *session) error {

@@ -62,7 +62,7 @@ type labCmd struct {
 // Help lists what can be switched on.
 func (labCmd) Help() string {
 	var b strings.Builder
-	b.WriteString("Serves the OpenAI API, and describes itself in SGLang's words, until it is interrupted.\n")
+	b.WriteString("Serves the OpenAI API under /v1, with model kvcanary-lab and its adapters kvcanary-lab:ada and kvcanary-lab:ben, and describes itself in SGLang's words, until it is interrupted.\n\nExit codes: 0 interrupted, 2 wrong flags, 4 the address is taken, or a node has died.\n")
 	list := func(title string, table []lab.Switch) {
 		fmt.Fprintf(&b, "\n%s:\n", title)
 		for _, s := range table {

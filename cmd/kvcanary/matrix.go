@@ -22,6 +22,11 @@ type matrixCmd struct {
 	Format      string   `enum:"text,json,markdown" default:"text" help:"text, json or markdown."`
 }
 
+// Help says what the exit codes mean.
+func (matrixCmd) Help() string {
+	return "Exit codes: 0 measured, whatever was found; 2 wrong flags; 3 interrupted, with what was measured until then; 4 an engine did not start, or a file cannot be read or written."
+}
+
 func (c matrixCmd) Run(s *session) error {
 	if len(c.From) > 0 {
 		return c.again(s)

@@ -35,6 +35,13 @@ type sighting struct {
 	Words    int    `json:"words"`
 }
 
+// Help says what a line means, which is no verdict, and what the exit codes do.
+func (scanCmd) Help() string {
+	return `Lists each place where a canary of this key stands: file, bytes, and the run, exchange, tenant and words that were planted. An answer that quotes its own prompt is listed too: it is a leak where text of one exchange stands in what belongs to another, or in what nobody of the run should have been sent.
+
+Exit codes: 0 no canary, 1 canaries found, 2 wrong flags, 4 the key or a file cannot be read (and no canary was found in the others).`
+}
+
 func (c scanCmd) Run(s *session) error {
 	path, err := keyPath(c.KeyFile)
 	if err != nil {

@@ -47,7 +47,14 @@ func (verifyModelCmd) Help() string {
 	for i, text := range explore.Invariants {
 		fmt.Fprintf(&b, "\n%v: %s\n", explore.Invariant(i), text)
 	}
+	b.WriteString("\nWithout --invariant a counterexample ends at the first invariant that breaks; --invariant I6 goes on until a client is sent what is another's.\n")
+	b.WriteString("\nExit codes: 0 holds, or the table is made; 1 broken; 2 wrong flags; 3 not everything was explored; 4 a file cannot be written.\n")
 	return b.String()
+}
+
+// Help says what the exit codes mean.
+func (verifyTraceCmd) Help() string {
+	return "Exit codes: 0 holds, 1 broken, or no trace at all; 2 wrong flags; 4 the file cannot be read."
 }
 
 // modelReport is the JSON of verify model.
