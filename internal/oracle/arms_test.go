@@ -49,7 +49,7 @@ func TestContamination(t *testing.T) {
 		"lost as often alone":    {18, 6, 34, 12, false, "12 of 34", ""},
 		"a model that ignores":   {18, 17, 34, 34, false, "", "1 of 18"},
 		"suspicious":             {18, 0, 34, 9, false, "9 of 34", "too few to be sure"},
-		"no control":             {0, 0, 34, 34, false, "", ""},
+		"no control":             {0, 0, 34, 34, false, "", "no prompt like theirs"},
 		"nothing beside":         {18, 0, 0, 0, false, "", ""},
 		"fewer lost than alone":  {18, 4, 34, 0, false, "0 of 34", ""},
 		"everything beside lost": {6, 0, 30, 30, true, "30 of 30", "too few"},
@@ -66,6 +66,50 @@ func TestContamination(t *testing.T) {
 			expectTest(t, w.judge("contamination"), oracle.Contamination, c.small, c.says, c.unsure)
 		})
 	}
+}
+
+// TestContaminationAmongLikePrompts has a model that answers from the last turn
+// alone: it has the values of short prompts and not those at the start of long
+// ones, whatever else runs.
+func TestContaminationAmongLikePrompts(t *testing.T) {
+	for name, c := range map[string]struct {
+		alone, beside []int // turns of the prompts
+		lost          bool  // values are lost beside others, too, where they would not be alone
+		small         bool
+		says, unsure  string
+	}{
+		"long ones beside only":     {[]int{1, 1, 1, 1}, []int{1, 1, 1, 7, 7, 7, 7}, false, false, "0 of 3", ""},
+		"long ones alone, too":      {[]int{1, 1, 1, 7, 7}, []int{1, 1, 1, 7, 7, 7, 7}, false, false, "4 of 7", ""},
+		"short ones lost, too":      {[]int{1, 1, 1, 1, 1, 1, 1, 1, 7, 7}, []int{1, 1, 1, 1, 1, 1, 1, 7, 7}, true, true, "9 of 9", "too few"},
+		"nothing that is like them": {[]int{1, 1, 1}, []int{7, 7, 7}, false, false, "", "3 of 3"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			w := newWorld(t)
+			for _, turns := range c.alone {
+				w.onArm(0, wire.ArmNull, 1, turns == 1).Messages = turns
+			}
+			for _, turns := range c.beside {
+				w.onArm(1, wire.ArmLoad, 1, turns == 1 && !c.lost).Messages = turns
+			}
+			expectTest(t, w.judge("contamination"), oracle.Contamination, c.small, c.says, c.unsure)
+		})
+	}
+}
+
+// TestContaminationLeavesOutLongerPrompts holds no prompt against one of half
+// its length: a model may forget more of it.
+func TestContaminationLeavesOutLongerPrompts(t *testing.T) {
+	w := newWorld(t)
+	for i := range 40 {
+		e := w.onArm(0, wire.ArmNull, 1, true)
+		e.Messages, e.SentTokens = 7, 800+i
+		e = w.onArm(1, wire.ArmLoad, 1, i%2 == 0)
+		e.Messages, e.SentTokens = 7, 800+i
+		if i%2 == 1 {
+			e.SentTokens = 4096
+		}
+	}
+	expectTest(t, w.judge("contamination"), oracle.Contamination, false, "0 of 20", "")
 }
 
 // answers adds a prompt and its repetition, with their answers.

@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/stats"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -11,35 +12,31 @@ import (
 // judgeContamination holds answers that were given beside others, or after
 // requests that were aborted, against those of the control arm: how often does
 // this model answer with the value that its prompt asks for when nothing else
-// runs, and how often under load? The difference is tested exactly; a model
-// that does not do as it is told shows nothing by not doing it.
+// runs, and how often under load? The difference is tested exactly, among
+// prompts that are alike; a model that does not do as it is told shows nothing
+// by not doing it.
 func judgeContamination(_ context.Context, c Case) Judgement {
 	var j Judgement
-	var alone, beside echoes
-	for i := range c.Exchanges {
-		switch e := &c.Exchanges[i]; e.Arm {
-		case wire.ArmNull:
-			alone.count(e)
-		case wire.ArmLoad:
-			beside.count(e)
-		}
+	tables, alone, beside := compared(c.Exchanges)
+	if beside.n() == 0 {
+		return j
 	}
-	if alone.n() == 0 || beside.n() == 0 {
+	if alone.n() == 0 {
+		if beside.lost > 0 {
+			j.Unsure = fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, and no prompt like theirs was answered alone", beside.lost, beside.n())
+		}
 		return j
 	}
 	if 2*alone.kept <= alone.n() {
 		j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing", alone.kept, alone.n())
 		return j
 	}
-	p := stats.Fisher(beside.lost, beside.n(), alone.lost, alone.n())
-	if beside.lost == 0 || float64(beside.lost)*float64(alone.n()) <= float64(alone.lost)*float64(beside.n()) {
-		p = 1 // no more than alone
-	}
+	p := stats.FisherStrata(tables)
 	e := beside.first
 	if e == nil {
 		e = beside.any
 	}
-	told := fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, %d of %d that were given alone", beside.lost, beside.n(), alone.lost, alone.n())
+	told := fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, %d of %d that were given alone to prompts like theirs", beside.lost, beside.n(), alone.lost, alone.n())
 	j.Tests = []Test{{P: p, Finding: Finding{
 		Kind: Contamination, Protocol: e.Protocol, Exchange: e.Seq, Tenant: e.Tenant,
 		Explain: told + ": what else runs changes answers",
@@ -48,6 +45,73 @@ func judgeContamination(_ context.Context, c Case) Judgement {
 		j.Unsure = told + ": too few to be sure"
 	}
 	return j
+}
+
+// form is what decides, besides what else runs, whether a model finds a value:
+// how many turns there are, up to those of a conversation, and in which of them
+// the value is. What answers from the last turn alone, as simulators do, has
+// those of short prompts and loses those of longer ones, load or none.
+type form struct{ turns, place int }
+
+func formOf(e *wire.Exchange) form {
+	if e.Messages == 1 {
+		return form{1, 0}
+	}
+	return form{min(e.Messages, turnsApart), e.Asked}
+}
+
+// timesLonger is how many times as long as any of its form that was answered
+// alone a prompt may be and still be compared with it.
+const timesLonger = 2
+
+// stratum holds the answers of both arms to prompts of one form.
+type stratum struct {
+	form          form
+	alone, beside echoes
+	longest       int // of those that were answered alone, tokens
+}
+
+// compared counts the answers of both arms, by form and in all, those left out
+// whose prompts have no like on the other arm. Where none has, only what was
+// given beside others is counted.
+func compared(exchanges []wire.Exchange) (tables []stats.Table, alone, beside echoes) {
+	var strata []stratum
+	of := func(e *wire.Exchange) *stratum {
+		f := formOf(e)
+		i := slices.IndexFunc(strata, func(s stratum) bool { return s.form == f })
+		if i < 0 {
+			i, strata = len(strata), append(strata, stratum{form: f})
+		}
+		return &strata[i]
+	}
+	for i := range exchanges {
+		if e := &exchanges[i]; e.Arm == wire.ArmNull {
+			if s := of(e); s.alone.count(e) {
+				s.longest = max(s.longest, e.SentTokens)
+			}
+		}
+	}
+	var unlike echoes
+	for i := range exchanges {
+		if e := &exchanges[i]; e.Arm == wire.ArmLoad {
+			if s := of(e); s.alone.n() > 0 && e.SentTokens <= timesLonger*s.longest {
+				s.beside.count(e)
+			} else {
+				unlike.count(e)
+			}
+		}
+	}
+	for _, s := range strata {
+		if a, b := s.alone, s.beside; b.n() > 0 {
+			tables = append(tables, stats.Table{Hits: b.lost, Trials: b.n(), OtherHits: a.lost, OtherTrials: a.n()})
+			alone.add(a)
+			beside.add(b)
+		}
+	}
+	if beside.n() == 0 {
+		beside = unlike
+	}
+	return tables, alone, beside
 }
 
 // suspicious is the p-value from which on a test that finds nothing is no
@@ -62,10 +126,11 @@ type echoes struct {
 
 func (a *echoes) n() int { return a.kept + a.lost }
 
-func (a *echoes) count(e *wire.Exchange) {
+// count takes an answer, and reports whether it says anything.
+func (a *echoes) count(e *wire.Exchange) bool {
 	switch {
 	case !e.Answer.Served() || e.Asked < 0 || e.Left:
-		return
+		return false
 	case e.Echoes(e.Asked):
 		a.kept++
 	case e.EchoLost():
@@ -74,7 +139,21 @@ func (a *echoes) count(e *wire.Exchange) {
 			a.first = e
 		}
 	default:
-		return
+		return false
 	}
 	a.any = e
+	return true
+}
+
+// add takes what another has counted: the first that lacks its value is the
+// first of both, the last the last.
+func (a *echoes) add(o echoes) {
+	a.kept += o.kept
+	a.lost += o.lost
+	if o.first != nil && (a.first == nil || o.first.Seq < a.first.Seq) {
+		a.first = o.first
+	}
+	if o.any != nil && (a.any == nil || o.any.Seq > a.any.Seq) {
+		a.any = o.any
+	}
 }

@@ -23,6 +23,8 @@ const (
 	churnRounds = 6
 	quietAsks   = 40 // asked one at a time before anybody leaves
 	stayers     = 3  // in each round, beside as many that leave
+	// longPages is by how much more each of those that stay in a round is longer.
+	longPages = 16
 	// leaverTokens is the length of prompts that are given up: long enough that
 	// much of it is under way when they are.
 	leaverTokens = 3072
@@ -50,7 +52,7 @@ type churn struct {
 func newChurn(e Env) *churn {
 	c := &churn{env: e}
 	for i := range quietAsks {
-		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, 0, questionNo(i)).arm(wire.ArmNull, 1)} })
+		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)} })
 	}
 	c.add(func() []Send {
 		return []Send{manyNonces("timed", 0, capped(e, leaverTokens), e.MaxAnswer, questionNo(0))}
@@ -83,6 +85,10 @@ func (c *churn) stayer(label string, tenant, pages int, q question) Send {
 	return s
 }
 
+// quietPages is how much longer than usual one of the quiet requests is, pages:
+// each length of those that stay has its control.
+func quietPages(i int) int { return longPages * max(0, i%5-2) }
+
 // leaver is a request whose client goes away.
 func (c *churn) leaver(round, i int) Send {
 	l := moments[(round+i*2)%len(moments)]
@@ -97,7 +103,7 @@ func (c *churn) round(round int) []Send {
 	var batch []Send
 	for i := range stayers {
 		batch = append(batch, c.leaver(round, i))
-		batch = append(batch, c.stayer(fmt.Sprintf("round %d", round+1), (round+i+1)%c.env.Tenants, 16*i, questionNo(round)).arm(wire.ArmLoad, 1))
+		batch = append(batch, c.stayer(fmt.Sprintf("round %d", round+1), (round+i+1)%c.env.Tenants, longPages*i, questionNo(round)).arm(wire.ArmLoad, 1))
 	}
 	return batch
 }

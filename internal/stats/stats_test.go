@@ -155,6 +155,54 @@ func TestFisherAgreesWithSlowTwin(t *testing.T) {
 	})
 }
 
+// TestFisherStrata holds the test over strata against the plain one where there
+// is one stratum, and against a sum over all ways to fill two.
+func TestFisherStrata(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) Table {
+			n, m := rapid.IntRange(0, 12).Draw(t, name+" n"), rapid.IntRange(0, 12).Draw(t, name+" m")
+			return Table{rapid.IntRange(0, n).Draw(t, name+" a"), n, rapid.IntRange(0, m).Draw(t, name+" b"), m}
+		}
+		one, two := draw("one"), draw("two")
+		if got, want := FisherStrata([]Table{one}), Fisher(one.Hits, one.Trials, one.OtherHits, one.OtherTrials); !near(got, want, 1e-9) {
+			t.Fatalf("one stratum %+v: %v, Fisher %v", one, got, want)
+		}
+		want := 0.0
+		for k := 0; k <= one.Trials; k++ {
+			want += exactly(one, k) * slowAtLeast(two, one.Hits+two.Hits-k)
+		}
+		if got := FisherStrata([]Table{one, two}); !near(got, want, 1e-9) {
+			t.Fatalf("%+v %+v: %v, slow twin %v", one, two, got, want)
+		}
+	})
+	if got := FisherStrata(nil); got != 1 {
+		t.Errorf("nothing counted: %v", got)
+	}
+}
+
+// slowAtLeast is the chance of k events or more in the first arm of a table
+// with that many events.
+func slowAtLeast(t Table, k int) float64 {
+	p := 0.0
+	for ; k <= t.Trials; k++ {
+		if k >= 0 {
+			p += exactly(t, k)
+		}
+	}
+	return p
+}
+
+// exactly is the chance of k events in the first arm, by whole numbers.
+func exactly(t Table, k int) float64 {
+	events := t.Hits + t.OtherHits
+	if k < 0 || events-k < 0 || events-k > t.OtherTrials {
+		return 0
+	}
+	ways := new(big.Int).Mul(new(big.Int).Binomial(int64(t.Trials), int64(k)), new(big.Int).Binomial(int64(t.OtherTrials), int64(events-k)))
+	p, _ := new(big.Rat).SetFrac(ways, new(big.Int).Binomial(int64(t.Trials+t.OtherTrials), int64(events))).Float64()
+	return p
+}
+
 func TestFisherKnown(t *testing.T) {
 	// The lady tasting tea: three of four right by chance is 17 in 70, all four 1 in 70.
 	if got := Fisher(3, 4, 1, 4); !near(got, 17.0/70, 1e-12) {
