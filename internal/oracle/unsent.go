@@ -18,12 +18,13 @@ const (
 
 // unsent finds prompts that nobody has sent before and a quarter or more of which
 // is reported as cached: the cache takes something else for them. Where a target
-// reports such a thing of every prompt, its report means nothing; where some are
-// cached as good as whole, an earlier run with the same key and seed has sent them.
+// reports such a thing of every prompt, or of most, its report means nothing; where
+// some are cached as good as whole, an earlier run with the same key and seed has
+// sent them.
 func (j *Judgement) unsent(c Case) {
 	var worst *wire.Exchange
 	none := map[string]int{} // by tenant: each may have a target of its own
-	parts, whole := 0, 0
+	nones, parts, whole := 0, 0, 0
 	head := commonHead(c.Exchanges)
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
@@ -31,8 +32,10 @@ func (j *Judgement) unsent(c Case) {
 			continue
 		}
 		switch n := ownCached(e); {
-		case n <= head+noneCached:
+		case n <= noneCached:
+			nones++
 			none[e.Tenant]++
+		case n <= head+noneCached: // as of any other
 		case 10*n >= 9*e.SentTokens:
 			whole++
 		case 4*n >= e.SentTokens:
@@ -42,7 +45,7 @@ func (j *Judgement) unsent(c Case) {
 			}
 		}
 	}
-	if parts < partly || none[worst.Tenant] == 0 || whole > 0 {
+	if parts < partly || nones < parts || none[worst.Tenant] == 0 || whole > 0 {
 		return
 	}
 	j.Findings = append(j.Findings, Finding{

@@ -18,6 +18,8 @@ func TestCachedAlthoughNeverSent(t *testing.T) {
 		"parts of some":               {[]int{0, 16, 400, 300}, nil, true},
 		"one only":                    {[]int{0, 16, 400, 0}, nil, false},
 		"of every prompt":             {[]int{500, 500, 500, 500}, nil, false},
+		"by chance":                   {[]int{700, 30, 400, 300, 120, 650}, nil, false},
+		"half, with a length often":   {[]int{260, 260, 260, 400, 500}, nil, false},
 		"few":                         {[]int{0, 200, 200, 64}, nil, false},
 		"whole: another run's":        {[]int{0, 400, 300, 992}, nil, false},
 		"the same words before all":   {[]int{0, 16, 288, 288, 272, 288}, nil, false},
