@@ -95,13 +95,16 @@ func (t *Table) faults() []string {
 	return out
 }
 
-// Best is the protocol that finds a fault most often, "" if none ever did; of
-// equals the first in the table.
+// Best is the protocol that finds a fault most often, "" if none ever did; one
+// trial each way is added, so that few trials count for little. Of equals it is
+// the first in the table.
 func (t *Table) Best(fault string) string {
 	best, rate := "", 0.0
 	for i := range t.Entries {
-		if e := &t.Entries[i]; e.Fault == fault && e.found() > rate {
-			best, rate = e.Protocol, e.found()
+		e := &t.Entries[i]
+		n := float64(e.Trials)
+		if r := (n*e.found() + 1) / (n + 2); e.Fault == fault && e.found() > 0 && r > rate {
+			best, rate = e.Protocol, r
 		}
 	}
 	return best

@@ -18,14 +18,14 @@ type Verdict string
 // The verdicts, worst first. A cell has the worst of its trials'.
 const (
 	Misses  Verdict = "misses"  // an answer came from what is another's
-	Blunts  Verdict = "blunts"  // none did, but a prompt was answered that was not read as it was sent
+	Blunts  Verdict = "blunts"  // none did, but a prompt was answered that was not read as it was sent, or not the same each time
 	Detects Verdict = "detects" // neither; a request ended with an error of the engine's
 	Stops   Verdict = "stops"   // nothing wrong was seen
 )
 
-// crossing are the kinds of finding that say that something of one request
-// reached another.
-var crossing = []oracle.Kind{oracle.Leak, oracle.Misroute, oracle.Contamination, oracle.Sharing}
+// crossing are the kinds of finding that prove that something of one request
+// reached another. Contamination is none: what changed an answer is not seen.
+var crossing = []oracle.Kind{oracle.Leak, oracle.Misroute, oracle.Sharing}
 
 func (o *outcome) crossed() bool {
 	return slices.ContainsFunc(o.kinds, func(k oracle.Kind) bool { return slices.Contains(crossing, k) })

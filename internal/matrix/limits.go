@@ -9,16 +9,17 @@ var limits = map[string]string{
 		"answer rests on, and if that owner is the prober's. Among clients of the lab who do nothing but leave and ask, one answer in 20 is wrong and one in 100 holds another's text.",
 	"double_owner": "It takes an abort within a step of decode, and then two requests that get the same page and write it: among clients of the lab who do nothing " +
 		"but leave and ask, one answer in 25 is wrong and one in 700 holds another's text. Longer runs of churn are the way to more.",
-	"id_reuse": "What reaches the next of that name is the token that was on its way when the client left: one, before an answer that is right otherwise. No canary fits into a token, " +
-		"and a stray letter in a few answers is no proof.",
-	"stale_source":  "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",
-	"stream_desync": "A reader has to take a buffer, or a parser, at the moment at which another still fills it.",
-	"early_publish": "What is missing is one slot of a page, or what a prompt that was given up has not written: that shows only where the answer rests on it, and has another's text only where the page had.",
-	"row_skew":      "Rows change places only in the steps in which a request joins or leaves the batch.",
-	"dirty_slot":    "The short state holds no text: it shifts what the model says next in some answers, and byte comparison needs many of them before it can be told from a model that varies.",
-	"answer_cache":  "An equal prompt of another tenant is answered with the same words either way where the model says the same each time: only time tells, and it takes many pairs on a busy machine to be sure.",
-	"shared_prefix": "Only time tells where the second tier is not reported, and the prefix has to have been pushed out of the first.",
-	"thin_key":      "Keys of few bits collide by chance.",
+	"id_reuse": "The next of a name has to come when the front of the engine has forgotten the first and the rest has not: within a transfer, or a step of an answer. In some of these " +
+		"cases only one token crosses, into which no canary fits.",
+	"stale_source":            "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",
+	"stream_desync":           "A reader has to take a buffer, or a parser, at the moment at which another still fills it.",
+	"early_publish:last_slot": "One slot of a page in a row of them is another's: no text comes of it, and no answer rests on one byte of its prompt alone.",
+	"early_publish":           "What is missing is one slot of a page, or what a prompt that was given up has not written: that shows only where the answer rests on it, and has another's text only where the page had.",
+	"row_skew":                "Rows change places only in the steps in which a request joins or leaves the batch.",
+	"dirty_slot":              "The short state holds no text: it shifts what the model says next in some answers, and byte comparison needs many of them before it can be told from a model that varies.",
+	"answer_cache":            "An equal prompt of another tenant is answered with the same words either way where the model says the same each time: only time tells, and it takes many pairs on a busy machine to be sure.",
+	"shared_prefix":           "Only time tells where the second tier is not reported, and the prefix has to have been pushed out of the first.",
+	"thin_key":                "Keys of few bits collide by chance.",
 }
 
 // limitOf is the reason for a fault, or for all of its modes.

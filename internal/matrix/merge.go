@@ -70,8 +70,9 @@ func (t *Table) only(keep func(*Cell) bool) *Table {
 	return out
 }
 
-// best is the cell in which a fault is found most often, without any defence;
-// of equals the one with more trials. nil if there is none.
+// best is the cell in which a fault is found most often for sure, without any
+// defence: the one whose interval begins highest, of equals the one with more
+// trials. nil if there is none.
 func (t *Table) best(fault string) *Cell {
 	var out *Cell
 	for i := range t.Cells {
@@ -79,7 +80,7 @@ func (t *Table) best(fault string) *Cell {
 		if c.Fault != fault || c.Defence != "" {
 			continue
 		}
-		if out == nil || c.Found.Rate > out.Found.Rate || c.Found.Rate == out.Found.Rate && c.Trials > out.Trials {
+		if out == nil || c.Found.Lower > out.Found.Lower || c.Found.Lower == out.Found.Lower && c.Trials > out.Trials {
 			out = c
 		}
 	}

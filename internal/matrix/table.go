@@ -34,8 +34,7 @@ type Cell struct {
 	Found  Rate `json:"found"` // any finding
 	Leak   Rate `json:"leak"`  // a leak or misroute proven
 	Unsure int  `json:"inconclusive"`
-	// Crossed counts the trials in which something of one request reached
-	// another, proven or beyond chance.
+	// Crossed counts the trials in which something of one request reached another.
 	Crossed int `json:"crossed"`
 	// Kinds counts the trials that have a finding of each kind.
 	Kinds map[oracle.Kind]int `json:"kinds,omitempty"`

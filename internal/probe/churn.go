@@ -52,7 +52,9 @@ type churn struct {
 func newChurn(e Env) *churn {
 	c := &churn{env: e}
 	for i := range quietAsks {
-		c.add(func() []Send { return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)} })
+		c.add(func() []Send {
+			return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)}
+		})
 	}
 	c.add(func() []Send {
 		return []Send{manyNonces("timed", 0, capped(e, leaverTokens), e.MaxAnswer, questionNo(0))}
