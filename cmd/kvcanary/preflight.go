@@ -29,7 +29,7 @@ type preflightCmd struct {
 	APIKeyEnv  string        `name:"api-key-env" placeholder:"VAR" help:"Environment variable that holds the key."`
 	Alone      bool          `help:"All requests are of one customer."`
 	Salted     bool          `help:"A gateway gives each customer a prefix-cache salt of its own."`
-	Strict     bool          `help:"Let warnings, and what is not known, fail."`
+	Strict     bool          `help:"Exit with 1 also for a warning rule that failed and for an error rule that could not be checked."`
 	Timeout    time.Duration `default:"5s" placeholder:"D" help:"How long a worker may take to answer. Default: ${default}."`
 	Format     string        `enum:"text,json,junit,sarif" default:"text" help:"text, json, junit or sarif."`
 	At         string        `placeholder:"FILE" help:"With sarif: the file that results of running workers are put at. Default: the first --manifest, else preflight."`
