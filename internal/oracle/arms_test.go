@@ -49,7 +49,7 @@ func TestContamination(t *testing.T) {
 		"lost as often alone":    {18, 6, 34, 12, false, "12 of 34", ""},
 		"a model that ignores":   {18, 17, 34, 34, false, "", "1 of 18"},
 		"suspicious":             {18, 0, 34, 9, false, "9 of 34", "too few to be sure"},
-		"no control":             {0, 0, 34, 34, false, "", "no prompt like theirs"},
+		"no control":             {0, 0, 34, 34, false, "", ""},
 		"nothing beside":         {18, 0, 0, 0, false, "", ""},
 		"fewer lost than alone":  {18, 4, 34, 0, false, "0 of 34", ""},
 		"everything beside lost": {6, 0, 30, 30, true, "30 of 30", "too few"},
@@ -96,8 +96,8 @@ func TestContaminationAmongLikePrompts(t *testing.T) {
 	}
 }
 
-// TestContaminationLeavesOutLongerPrompts holds no prompt against one of half
-// its length: a model may forget more of it.
+// TestContaminationLeavesOutLongerPrompts holds no prompt against one of a
+// fifth of its length: a model may forget more of it.
 func TestContaminationLeavesOutLongerPrompts(t *testing.T) {
 	w := newWorld(t)
 	for i := range 40 {
@@ -213,6 +213,20 @@ func TestSharingOfWhatWasSentAgain(t *testing.T) {
 		}
 	}
 	w.expect(w.judge("sharing"), "sharing 6/bob from 4/ada in , 0 words at 0")
+}
+
+// A count of cached tokens that is as large of prompts that nobody has sent
+// proves nothing, whichever of them happens to be the largest.
+func TestSharingByCountsThatAreChance(t *testing.T) {
+	w := newWorld(t)
+	w.sharers(3, 0, 0, 0, func(string) time.Duration { return time.Second })
+	for i := range w.all {
+		w.all[i].Answer.Usage.Cached = []int{640, 420, 880, 700, 120, 300, 610, 260}[i%8] + i
+		w.all[i].SentTokens, w.all[i].SentExact = 1000, true
+	}
+	if j := w.judge("sharing"); len(j.Findings) > 0 {
+		t.Errorf("found %+v", j.Findings)
+	}
 }
 
 func TestSharingByTime(t *testing.T) {

@@ -22,7 +22,7 @@ func judgeContamination(_ context.Context, c Case) Judgement {
 		return j
 	}
 	if alone.n() == 0 {
-		if beside.lost > 0 {
+		if beside.lost > 0 && slices.ContainsFunc(c.Exchanges, func(e wire.Exchange) bool { return e.Arm == wire.ArmNull }) {
 			j.Unsure = fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, and no prompt like theirs was answered alone", beside.lost, beside.n())
 		}
 		return j
@@ -62,7 +62,7 @@ func formOf(e *wire.Exchange) form {
 
 // timesLonger is how many times as long as any of its form that was answered
 // alone a prompt may be and still be compared with it.
-const timesLonger = 2
+const timesLonger = 4
 
 // stratum holds the answers of both arms to prompts of one form.
 type stratum struct {

@@ -12,19 +12,21 @@ import (
 
 // judgeSharing finds tenants whose prompts are answered from what another has
 // sent. Cached tokens reported of a beginning that this tenant has never sent,
-// where none are of new prompts, are proof. Where none are reported, the time
+// where none are of new prompts, are proof. Where none are reported, or such that
+// mean nothing, the time
 // to the first token is compared, pair by pair, by a test that holds at every
 // look ([stats.Paired]): the two of a group go out in an order that the
 // protocol draws.
 func judgeSharing(_ context.Context, c Case) Judgement {
 	var j Judgement
-	j.unsent(c)
+	steady := j.unsent(c)
 	arms := sharingArms(c)
 	bySeq := promptsOf(c.run()).bySeq
-	usual, reports := arms.usual()
+	usual, reports := usualCached(c.Exchanges)
+	reports = reports && steady
 	for _, e := range arms.hit {
 		cached := cachedOf(e)
-		if !reports || cached < usual+leastShared(e) {
+		if !reports || cached < usual+e.LeastCached() {
 			continue
 		}
 		f := sharingFinding(e, bySeq)
@@ -63,11 +65,12 @@ func sharingArms(c Case) (a arms) {
 	return a
 }
 
-// usual is the most that is reported as cached of new prompts, tokens: what
-// every prompt begins with, such as a template. It is not known without usage of one.
-func (a arms) usual() (tokens int, ok bool) {
-	for _, e := range a.miss {
-		if e.Answer.Usage != nil {
+// usualCached is the most that is reported as cached of prompts that nobody has
+// sent before, tokens: what every prompt begins with, such as a template. It is
+// not known without usage of one.
+func usualCached(exchanges []wire.Exchange) (tokens int, ok bool) {
+	for i := range exchanges {
+		if e := &exchanges[i]; fresh(e) {
 			tokens, ok = max(tokens, e.Answer.Usage.Cached), true
 		}
 	}
@@ -81,14 +84,10 @@ func cachedOf(e *wire.Exchange) int {
 	return e.Answer.Usage.Cached
 }
 
-// leastShared is how many more tokens than usual have to be cached before they
-// cannot be the end of a page of what all prompts begin with.
-func leastShared(e *wire.Exchange) int { return max(64, e.SentTokens/8) }
-
 // cacheShown reports whether a tenant's own repeats are reported as cached: the
 // target would then report others', too, and time adds nothing.
 func (a arms) cacheShown(usual int) bool {
-	return slices.ContainsFunc(a.own, func(e *wire.Exchange) bool { return cachedOf(e) >= usual+leastShared(e) })
+	return slices.ContainsFunc(a.own, func(e *wire.Exchange) bool { return cachedOf(e) >= usual+e.LeastCached() })
 }
 
 // timing tests whether prompts that another has begun are answered sooner than

@@ -20,15 +20,16 @@ const (
 // is reported as cached: the cache takes something else for them. Where a target
 // reports such a thing of every prompt, or of most, its report means nothing; where
 // some are cached as good as whole, an earlier run with the same key and seed has
-// sent them.
-func (j *Judgement) unsent(c Case) {
+// sent them. It returns whether the report of cached tokens means anything: not if
+// parts of most prompts are cached that nobody has sent.
+func (j *Judgement) unsent(c Case) (steady bool) {
 	var worst *wire.Exchange
 	none := map[string]int{} // by tenant: each may have a target of its own
 	nones, parts, whole := 0, 0, 0
 	head := commonHead(c.Exchanges)
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
-		if !fresh(e) || e.SentTokens < unsentLeast {
+		if !fresh(e) || !e.SentExact || e.SentTokens < unsentLeast {
 			continue
 		}
 		switch n := ownCached(e); {
@@ -46,18 +47,19 @@ func (j *Judgement) unsent(c Case) {
 		}
 	}
 	if parts < partly || nones < parts || none[worst.Tenant] == 0 || whole > 0 {
-		return
+		return parts < partly || nones >= parts
 	}
 	j.Findings = append(j.Findings, Finding{
 		Kind: Sharing, Protocol: worst.Protocol, Exchange: worst.Seq, Tenant: worst.Tenant,
 		Explain: fmt.Sprintf("the target reports %d tokens of a prompt of %d as cached that nobody has sent before, as it does of %d in all, and none of %d others like it: its cache takes prompts for each other that are not the same",
 			cachedOf(worst), worst.SentTokens, parts, none[worst.Tenant]),
 	})
+	return true
 }
 
 // fresh reports whether a prompt was served that repeats nothing.
 func fresh(e *wire.Exchange) bool {
-	return e.Answer.Served() && e.Answer.Usage != nil && e.SentExact && len(e.Holds) == 0 && e.Again == nil && e.Answer.Resent == 0
+	return e.Answer.Served() && e.Answer.Usage != nil && len(e.Holds) == 0 && e.Again == nil && e.Answer.Resent == 0
 }
 
 // commonHead is what is most often reported as cached of new prompts of which
@@ -69,7 +71,7 @@ func commonHead(exchanges []wire.Exchange) int {
 	head := 0
 	for i := range exchanges {
 		n := 0
-		if e := &exchanges[i]; fresh(e) {
+		if e := &exchanges[i]; fresh(e) && e.SentExact {
 			n = ownCached(e)
 		}
 		if n <= 0 {

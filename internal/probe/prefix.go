@@ -55,6 +55,7 @@ type prefixes struct {
 	tokens int // sent
 
 	own, reported int // prefixes that their own tenant had answered again, and counted as cached
+	usual         int // most that was counted as cached of a new prompt, tokens
 	waits         map[string]float64
 	waiting       int // group that waits are of
 	times         stats.Paired
@@ -110,10 +111,13 @@ func (p *prefixes) compared(e *wire.Exchange) {
 	}
 	if e.Arm == wire.ArmOwn {
 		p.own++
-		if u := e.Answer.Usage; u != nil && u.Cached > 0 {
+		if u := e.Answer.Usage; u != nil && u.Cached >= p.usual+e.LeastCached() {
 			p.reported++
 		}
 		return
+	}
+	if u := e.Answer.Usage; u != nil && e.Arm == wire.ArmMiss {
+		p.usual = max(p.usual, u.Cached)
 	}
 	if p.waiting != e.Group {
 		p.waiting, p.waits = e.Group, map[string]float64{}
@@ -127,7 +131,8 @@ func (p *prefixes) compared(e *wire.Exchange) {
 	}
 }
 
-// known reports whether the target says what it takes from its cache.
+// known reports whether the target says what it takes from its cache: more of
+// prompts that were sent before than of new ones. Some report the same of all.
 func (p *prefixes) known() bool { return p.own >= knownRounds && p.reported == p.own }
 
 // enough reports whether there have been rounds enough.

@@ -79,6 +79,11 @@ func (e *Exchange) Used() (tokens int, ok bool) {
 	return u.Prompt, true
 }
 
+// LeastCached is how many more tokens than of new prompts have to be reported as
+// cached of this one before they cannot be the end of a page of what all prompts
+// begin with.
+func (e *Exchange) LeastCached() int { return max(64, e.SentTokens/8) }
+
 // Collapsed reports whether a prompt was answered although the target counted
 // next to nothing of it.
 func (e *Exchange) Collapsed() bool {
