@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/receipt"
+	"github.com/kvcanary/kvcanary/internal/report"
 )
 
 type receiptCmd struct {
@@ -56,16 +57,21 @@ func (c receiptVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return unreachable(err)
 	}
+	var remade error
 	if c.KeyFile != "" {
-		if err := c.remake(s); err != nil {
-			return err
-		}
+		remade = c.remake(s)
 	}
 	if wrong > 0 {
+		if remade != nil {
+			fmt.Fprintf(s.stderr, "kvcanary: %v\n", remade)
+		}
 		fmt.Fprintf(s.stderr, "kvcanary: this is not what was sealed: %d thing(s) differ\n", wrong)
 		return exitError{code: exitFound}
 	}
-	return nil
+	if len(all) == 1 && all[0].Name == "plan" {
+		fmt.Fprintln(s.stderr, "kvcanary: only the plan is sealed: what the run came to is not")
+	}
+	return remade
 }
 
 // remake makes the run's prompts again.
@@ -102,7 +108,7 @@ func describe(s *session, x *receipt.Verified) {
 	}
 	fmt.Fprintln(s.stdout)
 	for _, p := range x.Problems {
-		fmt.Fprintf(s.stdout, "  %s\n", p)
+		fmt.Fprintf(s.stdout, "  %s\n", report.Printable(p))
 	}
 }
 
@@ -159,9 +165,9 @@ func (c receiptShowCmd) Run(s *session) error {
 	}
 	for _, x := range all {
 		describe(s, &x)
-		fmt.Fprintf(s.stdout, "  %s\n  %s\n", x.Statement.PredicateType, x.Statement.Predicate)
+		fmt.Fprintf(s.stdout, "  %s\n  %s\n", report.Printable(x.Statement.PredicateType), report.Printable(string(x.Statement.Predicate)))
 		for _, r := range x.Statement.Subject {
-			fmt.Fprintf(s.stdout, "  about %s %s\n", r.Digest["sha256"], r.Name)
+			fmt.Fprintf(s.stdout, "  about %s %s\n", report.Printable(r.Digest["sha256"]), report.Printable(r.Name))
 		}
 	}
 	return nil
@@ -225,7 +231,7 @@ func (c receiptLogCmd) Run(s *session) error {
 		if err != nil {
 			return exitError{exitFound, err}
 		}
-		fmt.Fprintf(s.stdout, "%d %s\n", i, p)
+		fmt.Fprintf(s.stdout, "%d %s\n", i, report.Printable(string(p)))
 	}
 	fmt.Fprintf(s.stdout, "%s: %d entries, all as they were logged; root %v\n", v.Name(), n, tree.Hash)
 	return nil

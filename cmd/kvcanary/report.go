@@ -122,6 +122,9 @@ func (c reportCmd) compare(s *session, run *report.Run) error {
 	if err != nil {
 		return unreachable(err)
 	}
+	if run.Result.Verdict == campaign.Inconclusive {
+		return c.verdict(run.Result.Verdict) // what was not looked for is not gone
+	}
 	for _, x := range changes {
 		if x.State() == "new" && c.FailOn != "" {
 			return c.verdict(run.Result.Verdict)

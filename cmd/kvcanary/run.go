@@ -109,10 +109,14 @@ func (c runCmd) Run(s *session) error {
 	endProgress(s)
 	if seal != nil && result != nil {
 		if sealErr := sealResult(seal, cfg.OutDir, result); sealErr != nil {
-			fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
 			if err == nil {
-				err = sealErr
+				if err = c.conclude(s, cfg.OutDir, result, nil); err != nil {
+					fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
+					return err // it says more than that nothing is sealed
+				}
+				return unreachable(fmt.Errorf("the result is not sealed: %w", sealErr))
 			}
+			fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
 		}
 	}
 	return c.conclude(s, cfg.OutDir, result, err)
@@ -128,7 +132,12 @@ func (c runCmd) seal(s *session, cfg *campaign.Config) (*receipt.Sealer, error) 
 	if err != nil {
 		return nil, err
 	}
-	cfg.Planned = func(dir string) error { return seal.Plan(dir, c.Reason, cfg.Version) }
+	cfg.Planned = func(dir string) error {
+		if err := seal.Plan(dir, c.Reason, cfg.Version); err != nil {
+			return fmt.Errorf("seal the plan: %w (nothing was sent; --no-receipt does without, --log names another place)", err)
+		}
+		return nil
+	}
 	return seal, nil
 }
 

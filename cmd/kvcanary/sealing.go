@@ -83,12 +83,19 @@ func makeReceiptKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // for its owner alone
 	if err != nil {
 		return nil, err
 	}
+	defer os.Remove(f.Name())
 	_, err = f.WriteString(private + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	// A link is whole or not there, and takes no other process's key away.
+	if err := os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
+		return os.ReadFile(path)
+	} else if err != nil {
 		return nil, err
 	}
 	return []byte(private), os.WriteFile(path+".pub", []byte(public+"\n"), 0o644)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -42,6 +43,10 @@ func Load(dir string) (*Loaded, error) {
 	}
 	var r Result
 	switch err := readJSON(dir, resultFile, &r); {
+	case err == nil && r.Schema != Schema:
+		return nil, fmt.Errorf("%s: schema %q is not %s: use the version that wrote it", filepath.Join(dir, resultFile), r.Schema, Schema)
+	case err == nil && !r.wellFormed():
+		return nil, fmt.Errorf("%s: a verdict, a protocol or a kind of finding is none of kvcanary's: this was written by something else", filepath.Join(dir, resultFile))
 	case err == nil:
 		l.Result = &r
 	case !errors.Is(err, fs.ErrNotExist):
@@ -52,7 +57,7 @@ func Load(dir string) (*Loaded, error) {
 
 func (l *Loaded) readExchanges() error {
 	name := filepath.Join(l.Path, exchangesFile)
-	f, err := os.Open(name)
+	f, err := openPlain(l.Path, exchangesFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // killed before anything was sent
 	}
@@ -93,7 +98,7 @@ func readRaw(dir string, e *wire.Exchange) ([]byte, error) {
 		return e.Answer.Raw.Bytes, nil
 	}
 	// The path is read from a file: it must not lead out of the directory.
-	f, err := os.OpenInRoot(dir, filepath.FromSlash(e.Answer.Raw.Path))
+	f, err := openPlain(dir, e.Answer.Raw.Path)
 	if err != nil {
 		return nil, fmt.Errorf("read the raw answer of exchange %d: %w", e.Seq, err)
 	}
@@ -106,12 +111,56 @@ func readRaw(dir string, e *wire.Exchange) ([]byte, error) {
 }
 
 func readJSON(dir, name string, v any) error {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	f, err := openPlain(dir, name)
 	if err != nil {
 		return err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Join(dir, name), err)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 	}
 	return nil
+}
+
+// ownWord is a name that kvcanary gives: of a protocol, a verdict, a kind.
+var ownWord = regexp.MustCompile(`^[a-z][a-z0-9_:.-]{0,63}$`)
+
+// wellFormed reports whether a verdict is one, so that an odd one is not taken
+// for clean, and whether names are names, so that no report has to doubt them.
+func (r *Result) wellFormed() bool {
+	words := []string{}
+	ok := slices.Contains([]Verdict{Leak, Violation, Inconclusive, Clean}, r.Verdict)
+	for _, p := range r.Protocols {
+		words = append(words, p.Name, string(p.Verdict))
+	}
+	for _, c := range r.Choices {
+		words = append(words, c.Protocol)
+	}
+	for _, f := range r.Findings {
+		words = append(words, string(f.Kind), f.Protocol)
+	}
+	return ok && !slices.ContainsFunc(words, func(w string) bool { return !ownWord.MatchString(w) })
+}
+
+// openPlain opens a plain file of a run directory. A run directory may come
+// from a stranger: nothing is read through a link that leads out of it, and
+// nobody waits at a pipe.
+func openPlain(dir, name string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	st, err := root.Stat(filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no plain file", filepath.Join(dir, name))
+	}
+	return root.Open(filepath.FromSlash(name))
 }

@@ -81,9 +81,12 @@ func (l *Log) begin(s *Signer, tree tlog.Tree) error {
 // Append adds an entry and returns its index once it is safe on disk. Only one
 // process appends at a time; the clock must not be before the last entry's.
 func (l *Log) Append(s *Signer, entry []byte, now time.Time) (index int64, err error) {
-	if len(entry) > MaxEntry {
-		return 0, fmt.Errorf("an entry of %d bytes is longer than the %d that a log can hold", len(entry), MaxEntry)
-	}
+	return l.appendMade(s, func() ([]byte, time.Time) { return entry, now })
+}
+
+// appendMade is Append of an entry that is made, and its clock read, once
+// nobody else appends: otherwise who waits longer would seem to be too early.
+func (l *Log) appendMade(s *Signer, made func() ([]byte, time.Time)) (index int64, err error) {
 	if s.Public() != l.v.text {
 		return 0, errors.New("this key is not the log's: give the log's own")
 	}
@@ -95,6 +98,10 @@ func (l *Log) Append(s *Signer, entry []byte, now time.Time) (index int64, err e
 		return 0, fmt.Errorf("lock the log: %w", err)
 	}
 	defer unlock()
+	entry, now := made()
+	if len(entry) > MaxEntry {
+		return 0, fmt.Errorf("an entry of %d bytes is longer than the %d that a log can hold", len(entry), MaxEntry)
+	}
 	tree, err := l.Tree()
 	if err != nil {
 		return 0, err

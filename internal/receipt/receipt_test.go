@@ -3,6 +3,7 @@ package receipt
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -167,7 +168,10 @@ func TestFilesThatComeGoOrMoveAreFound(t *testing.T) {
 		"lines": {func(d string) error {
 			return os.WriteFile(d+"/exchanges.jsonl", []byte("{\"seq\":1}\n{\"seq\":0}\n"), 0o600)
 		}, "exchanges.jsonl is not"},
-		"no plan":  {func(d string) error { return os.Remove(d + "/receipt/plan.dsse.json") }, "the plan's receipt is not there"},
+		"no plan": {func(d string) error { return os.Remove(d + "/receipt/plan.dsse.json") }, "the plan's receipt is not there"},
+		"no result": {func(d string) error {
+			return errors.Join(os.Remove(d+"/receipt/result.dsse.json"), os.Remove(d+"/receipt/result.tlog-proof"))
+		}, "result.json is there, and no receipt of it"},
 		"no proof": {func(d string) error { return os.Remove(d + "/receipt/plan.tlog-proof") }, "plan.tlog-proof"},
 		"proofs":   {func(d string) error { return swap(d+"/receipt/plan.tlog-proof", d+"/receipt/result.tlog-proof") }, "it proves another receipt"},
 		"receipts": {func(d string) error { return os.RemoveAll(d + "/receipt") }, "has no receipts"},

@@ -99,8 +99,10 @@ func (s *Sealer) seal(dir, kind string, subject []Resource, predicateType string
 	}
 	words = strings.Map(printable, words)
 	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")
-	now := s.Now().UTC()
-	index, err := s.Log.Append(s.Key, Entry{kind, Digest(envelope), now, words}.format(), now)
+	index, err := s.Log.appendMade(s.Key, func() ([]byte, time.Time) {
+		now := s.Now().UTC()
+		return Entry{kind, Digest(envelope), now, words}.format(), now
+	})
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func digests(dir string, names ...string) ([]Resource, error) {
 }
 
 func digestFile(in fs.FS, name string) (map[string]string, error) {
-	f, err := in.Open(name)
+	f, err := openPlain(in, name)
 	if err != nil {
 		return nil, fmt.Errorf("read what is sealed: %w", err)
 	}
@@ -153,6 +155,18 @@ func digestFile(in fs.FS, name string) (map[string]string, error) {
 		return nil, fmt.Errorf("read what is sealed: %w", err)
 	}
 	return map[string]string{"sha256": hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// openPlain opens a file, and nothing that a reader could wait at for ever.
+func openPlain(in fs.FS, name string) (fs.File, error) {
+	st, err := fs.Stat(in, name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("is no plain file")}
+	}
+	return in.Open(name)
 }
 
 // writeFiles lists the files of a run, receipts excepted.

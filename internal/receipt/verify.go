@@ -41,7 +41,21 @@ func VerifyDir(dir string, v *Verifier) ([]Verified, error) {
 	}
 	slices.SortStableFunc(out, func(a, b Verified) int { return int(a.Index - b.Index) })
 	inOrder(out)
+	if _, err := fs.Lstat(root.FS(), resultName); err == nil {
+		unsealed(out)
+	}
 	return out, nil
+}
+
+// resultName is what a run that has ended leaves.
+const resultName = "result.json"
+
+// unsealed looks for a result whose receipt was taken away, or never made.
+func unsealed(all []Verified) {
+	plan := slices.IndexFunc(all, func(x Verified) bool { return x.Name == "plan" })
+	if plan >= 0 && !slices.ContainsFunc(all, func(x Verified) bool { return x.Name == "result" }) {
+		all[plan].Problems = append(all[plan].Problems, resultName+" is there, and no receipt of it: the run was never sealed at its end, or the receipt was taken away")
+	}
 }
 
 // inOrder looks for a result that was sealed before its plan, or has none.
@@ -103,7 +117,7 @@ func verify(in fs.FS, kind string, v *Verifier) Verified {
 
 // files compares the files of a run with their list.
 func files(in fs.FS, problem func(string, ...any)) {
-	f, err := in.Open(filesName)
+	f, err := openPlain(in, filesName)
 	if err != nil {
 		problem("%s: %v", filesName, bare(err))
 		return
@@ -151,7 +165,7 @@ func bare(err error) error {
 }
 
 func read(in fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := in.Open(name)
+	f, err := openPlain(in, name)
 	if err != nil {
 		return nil, bare(err)
 	}

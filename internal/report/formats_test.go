@@ -234,3 +234,24 @@ func BenchmarkReport(b *testing.B) {
 		}
 	}
 }
+
+// The command that repeats a run is safe to paste, whoever made the directory.
+func TestCommandToRepeatIsQuoted(t *testing.T) {
+	r := &campaign.Result{Target: campaign.Target{BaseURL: "http://h/v1", Model: "m'; touch x; $(id)", Dialect: "openai"}, Seed: 7}
+	if got, want := repeat(r), `kvcanary run --base-url http://h/v1 --model 'm'\''; touch x; $(id)' --dialect openai --seed 7`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// No line of text begins as a command to a pipeline does.
+func TestTextGivesNoWorkflowCommands(t *testing.T) {
+	var b strings.Builder
+	if err := Paragraph(&b, "  ", strings.Repeat("::add-mask::x ", 40)); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("%q", line)
+		}
+	}
+}

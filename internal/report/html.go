@@ -214,5 +214,23 @@ func repeat(r *campaign.Result) string {
 	for _, p := range r.Protocols {
 		names = append(names, p.Name)
 	}
-	return printable(fmt.Sprintf("kvcanary run %s --base-url %s --model %s --dialect %s --seed %d", strings.Join(names, " "), r.Target.BaseURL, r.Target.Model, r.Target.Dialect, r.Seed))
+	words := append([]string{"kvcanary", "run"}, names...)
+	words = append(words, "--base-url", r.Target.BaseURL, "--model", r.Target.Model, "--dialect", r.Target.Dialect, "--seed", fmt.Sprint(r.Seed))
+	for i := range words {
+		words[i] = shellWord(words[i])
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord is a word as a shell takes it for one: whoever repeats a run may
+// have the directory from a stranger.
+func shellWord(s string) string {
+	s = printable(s)
+	bare := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
+	}
+	if s != "" && !strings.ContainsFunc(s, bare) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -45,10 +45,10 @@ func JUnit(w io.Writer, run *Run) error {
 	s := junitSuite{Name: "kvcanary", Timestamp: r.Started.UTC().Format("2006-01-02T15:04:05"), Time: seconds(r.Ended.Sub(r.Started).Seconds())}
 	class := "kvcanary." + strings.ReplaceAll(printable(r.Target.Model), ".", "_")
 	for _, p := range r.Protocols {
-		c := junitCase{Name: p.Name, Class: class, Time: seconds(p.Seconds)}
+		c := junitCase{Name: printable(p.Name), Class: class, Time: seconds(p.Seconds)}
 		for _, f := range r.Findings {
 			if f.Protocol == p.Name {
-				c.Failures = append(c.Failures, junitText{printable(f.Explain), string(f.Kind), fmt.Sprintf("exchange %d, tenant %s\n%s", f.Exchange, printable(f.Tenant), quote(f.Evidence))})
+				c.Failures = append(c.Failures, junitText{printable(f.Explain), printable(string(f.Kind)), fmt.Sprintf("exchange %d, tenant %s\n%s", f.Exchange, printable(f.Tenant), quote(f.Evidence))})
 			}
 		}
 		if p.Verdict == campaign.Inconclusive && len(c.Failures) == 0 {
@@ -61,7 +61,7 @@ func JUnit(w io.Writer, run *Run) error {
 	}
 	for _, x := range r.Choices {
 		if !x.Runs {
-			s.add(junitCase{Name: x.Protocol, Class: class, Time: seconds(0), Skipped: &junitText{Message: printable(x.Reason)}})
+			s.add(junitCase{Name: printable(x.Protocol), Class: class, Time: seconds(0), Skipped: &junitText{Message: printable(x.Reason)}})
 		}
 	}
 	if r.Verdict == campaign.Inconclusive && (len(r.Protocols) == 0 || r.Controls.NeverSentHits > 0) {

@@ -11,7 +11,7 @@ import (
 func Markdown(w io.Writer, run *Run) error {
 	r := run.Result
 	var b strings.Builder
-	fmt.Fprintf(&b, "# kvcanary: %s\n\n", r.Verdict)
+	fmt.Fprintf(&b, "# kvcanary: %s\n\n", plainMarkdown(string(r.Verdict)))
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "%s\n\n", plainMarkdown(r.Reason))
 	}
@@ -26,11 +26,11 @@ func Markdown(w io.Writer, run *Run) error {
 		if means == "" && p.Bound != nil {
 			means = Bound(p.Bound)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", p.Name, p.Verdict, p.Exchanges, p.Served, p.Refused, plainMarkdown(means))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s |\n", plainMarkdown(p.Name), plainMarkdown(string(p.Verdict)), p.Exchanges, p.Served, p.Refused, plainMarkdown(means))
 	}
 	for _, c := range r.Choices {
 		if !c.Runs {
-			fmt.Fprintf(&b, "| %s | not run | | | | %s |\n", c.Protocol, plainMarkdown(c.Reason))
+			fmt.Fprintf(&b, "| %s | not run | | | | %s |\n", plainMarkdown(c.Protocol), plainMarkdown(c.Reason))
 		}
 	}
 	fmt.Fprintf(&b, "\nControl:%s minted and never sent; %d came back.\n", fmt.Sprint(r.Controls.NeverSent, " canaries"), r.Controls.NeverSentHits)
@@ -49,7 +49,7 @@ func markdownFindings(b *strings.Builder, run *Run) {
 			fmt.Fprintf(b, "\nand %s more, in result.json\n", plural(len(r.Findings)-shown, "finding"))
 			break
 		}
-		fmt.Fprintf(b, "\n**%s** in %s, exchange %d, tenant %s: %s\n", f.Kind, f.Protocol, f.Exchange, code(f.Tenant), plainMarkdown(f.Explain))
+		fmt.Fprintf(b, "\n**%s** in %s, exchange %d, tenant %s: %s\n", plainMarkdown(string(f.Kind)), plainMarkdown(f.Protocol), f.Exchange, code(f.Tenant), plainMarkdown(f.Explain))
 		if text := quote(f.Evidence); text != "" {
 			fmt.Fprintf(b, "\n> %s\n", code(text))
 		}

@@ -21,7 +21,7 @@ const (
 // then what was and was not covered. At most 80 columns.
 func Text(w io.Writer, r *campaign.Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "verdict: %s\n", r.Verdict)
+	fmt.Fprintf(&b, "verdict: %s\n", printable(string(r.Verdict)))
 	if r.Reason != "" {
 		paragraph(&b, "", r.Reason)
 	}
@@ -34,7 +34,7 @@ func Text(w io.Writer, r *campaign.Result) error {
 	}
 	for _, c := range r.Choices {
 		if !c.Runs {
-			fmt.Fprintf(&b, "%-9s not run\n", c.Protocol)
+			fmt.Fprintf(&b, "%-9s not run\n", printable(c.Protocol))
 			paragraph(&b, "          ", c.Reason)
 		}
 	}
@@ -54,7 +54,7 @@ func findings(b *strings.Builder, r *campaign.Result) {
 			fmt.Fprintf(b, "\n  and %s more; all of them are in the JSON\n", plural(len(r.Findings)-shown, "finding"))
 			return
 		}
-		fmt.Fprintf(b, "\n%s: %s, exchange %d, tenant %s\n", strings.ToUpper(string(f.Kind)), f.Protocol, f.Exchange, printable(f.Tenant))
+		fmt.Fprintf(b, "\n%s: %s, exchange %d, tenant %s\n", strings.ToUpper(printable(string(f.Kind))), printable(f.Protocol), f.Exchange, printable(f.Tenant))
 		paragraph(b, "  ", f.Explain)
 		if text := quote(f.Evidence); text != "" {
 			paragraph(b, "  > ", text)
@@ -73,7 +73,7 @@ func quote(e oracle.Evidence) string {
 
 func protocol(b *strings.Builder, p campaign.ProtocolResult) {
 	fmt.Fprintf(b, "%-9s %-12s %d exchanges, %d served, %d refused; %s tokens, %.1f s\n",
-		p.Name, p.Verdict, p.Exchanges, p.Served, p.Refused, thousands(p.PromptTokens), p.Seconds)
+		printable(p.Name), printable(string(p.Verdict)), p.Exchanges, p.Served, p.Refused, thousands(p.PromptTokens), p.Seconds)
 	if p.Reason != "" {
 		paragraph(b, "          ", p.Reason)
 	}
@@ -162,6 +162,9 @@ func paragraph(b *strings.Builder, indent, text string) {
 			b.WriteString(line + "\n")
 			line = indent
 		}
+		if line == indent && strings.HasPrefix(word, "::") {
+			word = "\\" + word // at the start of a line a pipeline takes it for a command
+		}
 		if len(line) > len(indent) {
 			line += " "
 		}
@@ -172,6 +175,9 @@ func paragraph(b *strings.Builder, indent, text string) {
 	}
 }
 
+// Printable is text as a terminal may be given it, whoever wrote it.
+func Printable(s string) string { return printable(s) }
+
 // printable replaces what could drive a terminal, in text that may come from a
 // target: control characters and bidirectional overrides.
 func printable(s string) string {
@@ -180,7 +186,7 @@ func printable(s string) string {
 		case r == '\n' || r == '\t':
 			return ' '
 		case r < 0x20 || r >= 0x7f && r < 0xa0,
-			r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff:
+			r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r == 0x2028, r == 0x2029:
 			return '\uFFFD'
 		}
 		return r
