@@ -3,9 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +40,8 @@ type preflightCmd struct {
 	Probe      bool          `help:"Send prompts: find the limit, straddle it once. Needs --model."`
 	Model      string        `placeholder:"NAME" help:"Model to ask for, with --probe."`
 	KeyFile    string        `name:"key-file" placeholder:"FILE" help:"Key that canaries are made with, with --probe."`
+	Out        string        `placeholder:"DIR" help:"Keep the report as DIR/preflight.json, and seal it."`
+	sealFlags
 }
 
 // Help says what is checked and what the exit codes mean.
@@ -61,11 +67,15 @@ func (c preflightCmd) Run(s *session) error {
 		}
 	}
 	result := preflight.Check(d)
+	kept := c.keep(s, &result)
 	if err := c.write(s, &result); err != nil {
 		return unreachable(err)
 	}
 	if code := result.ExitCode(c.Strict); code != exitClean {
-		return exitError{code: code}
+		return exitError{code: code, err: kept} // that it is not kept makes it no better
+	}
+	if kept != nil {
+		return unreachable(kept)
 	}
 	return nil
 }
@@ -83,6 +93,40 @@ func (c preflightCmd) write(s *session, r *preflight.Report) error {
 	}
 	return show(s, c.Format, r, func() error { return preflight.Text(s.stdout, r) })
 }
+
+// keep writes the report into a directory and seals it.
+func (c preflightCmd) keep(s *session, r *preflight.Report) error {
+	if c.Out == "" {
+		return nil
+	}
+	seal, err := c.sealer(s)
+	if err != nil {
+		return fmt.Errorf("the report is not kept: %w", err)
+	}
+	if err := os.MkdirAll(c.Out, 0o700); err != nil {
+		return fmt.Errorf("the report is not kept: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(c.Out, preflightFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("the report is not kept: %s holds one already: name another --out", c.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("the report is not kept: %w", err)
+	}
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	if err := errors.Join(e.Encode(r), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("the report is not kept: %w", err)
+	}
+	properties := []string{"kvcanary/preflight/" + string(r.Verdict)}
+	if err := seal.Preflight(c.Out, preflightFile, "kvcanary/"+version(), properties); err != nil {
+		return fmt.Errorf("the report is in %s, and not sealed: %w", c.Out, err)
+	}
+	return nil
+}
+
+// preflightFile is the report that --out keeps.
+const preflightFile = "preflight.json"
 
 // deployment asks all workers and reads all files.
 func (c preflightCmd) deployment(s *session) (preflight.Deployment, error) {

@@ -156,6 +156,10 @@ func openPlain(dir, name string) (*os.File, error) {
 	}
 	defer root.Close()
 	st, err := root.Stat(filepath.FromSlash(name))
+	var where *fs.PathError
+	if errors.As(err, &where) {
+		return nil, fmt.Errorf("open %s: %w", filepath.Join(dir, name), where.Err)
+	}
 	if err != nil {
 		return nil, err
 	}
