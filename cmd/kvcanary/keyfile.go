@@ -30,7 +30,7 @@ func loadKey(s *session, flag string) (canary.Key, error) {
 	if flag != "" {
 		// A folder that is not there is more likely a slip than a wish.
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return canary.Key{}, usageErrorf("key file: %w", err)
+			return canary.Key{}, usageErrorf("key file: %w: make the folder first", err)
 		}
 	}
 	key, created, err := canary.LoadOrCreateKey(path, rand.Reader)

@@ -71,7 +71,7 @@ func (c preflightCmd) Run(s *session) error {
 	if err := c.write(s, &result); err != nil {
 		return unreachable(err)
 	}
-	if code := result.ExitCode(c.Strict); code != exitClean {
+	if code := result.ExitCode(); code != exitClean {
 		return exitError{code: code, err: kept} // that it is not kept makes it no better
 	}
 	if kept != nil {
@@ -130,7 +130,7 @@ const preflightFile = "preflight.json"
 
 // deployment asks all workers and reads all files.
 func (c preflightCmd) deployment(s *session) (preflight.Deployment, error) {
-	d := preflight.Deployment{Context: c.Context, Pool: c.Pool, Alone: c.Alone, Salted: c.Salted}
+	d := preflight.Deployment{Context: c.Context, Pool: c.Pool, Alone: c.Alone, Salted: c.Salted, Strict: c.Strict}
 	if c.URL == "" && len(c.Prefill)+len(c.Decode)+len(c.Manifest) == 0 && c.StartupLog == "" {
 		return d, usageErrorf("nothing to check: give a URL, --prefill and --decode, --manifest or --startup-log")
 	}

@@ -36,7 +36,7 @@ func (c sizeCmd) Run(s *session) error {
 	defer f.Close()
 	shape, err := preflight.ReadShape(f)
 	if err != nil {
-		return unreachable(err)
+		return unreachable(fmt.Errorf("%s: %w", c.Config, err))
 	}
 	bytes := map[string]float64{"fp8": 1, "bf16": 2, "fp16": 2, "fp32": 4}[c.KVDtype]
 	z, err := preflight.Size(shape, preflight.Memory{

@@ -26,7 +26,7 @@ func TestManifestsThatLeaveSomethingOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := Check(Deployment{Declared: workers}); r.ExitCode(false) == 0 {
+			if r := Check(Deployment{Declared: workers}); r.ExitCode() == 0 {
 				t.Errorf("exit 0: %s\n%+v", r.Summary, workers[0].Facts)
 			}
 		})
@@ -65,12 +65,12 @@ func TestOneDecodeWorkerThatLetsInMore(t *testing.T) {
 		sglangWorker("d0", "decode", 100_000, 200_000),
 		sglangWorker("d1", "decode", 190_000, 200_000),
 	}}
-	if r := Check(d); stateOf(t, r, "admission_limits_agree") != Fail || r.ExitCode(false) != 1 {
-		t.Errorf("exit %d: %s", r.ExitCode(false), r.Summary)
+	if r := Check(d); stateOf(t, r, "admission_limits_agree") != Fail || r.ExitCode() != 1 {
+		t.Errorf("exit %d: %s", r.ExitCode(), r.Summary)
 	}
 	d.Workers = d.Workers[:2]
-	if r := Check(d); r.ExitCode(false) != 0 {
-		t.Errorf("a sound deployment: exit %d: %s", r.ExitCode(false), r.Summary)
+	if r := Check(d); r.ExitCode() != 0 {
+		t.Errorf("a sound deployment: exit %d: %s", r.ExitCode(), r.Summary)
 	}
 }
 
@@ -80,11 +80,11 @@ func TestDeclaredThatNobodyAsked(t *testing.T) {
 	short := sglangWorker("b.yaml", "both", 1_048_576, 681_280)
 	same := sglangWorker("a.yaml", "both", 8192, 100_000)
 	follower := sglangWorker("a.yaml: follower", "both", 8192, 100_000)
-	if r := Check(Deployment{Workers: []Worker{running}, Declared: []Worker{same, follower}}); len(r.Workers) != 1 || r.ExitCode(false) != 0 {
+	if r := Check(Deployment{Workers: []Worker{running}, Declared: []Worker{same, follower}}); len(r.Workers) != 1 || r.ExitCode() != 0 {
 		t.Errorf("a leader and its follower: %d workers, %s", len(r.Workers), r.Summary)
 	}
-	if r := Check(Deployment{Workers: []Worker{running}, Declared: []Worker{same, short}}); r.ExitCode(false) != 1 {
-		t.Errorf("exit %d: %s", r.ExitCode(false), r.Summary)
+	if r := Check(Deployment{Workers: []Worker{running}, Declared: []Worker{same, short}}); r.ExitCode() != 1 {
+		t.Errorf("exit %d: %s", r.ExitCode(), r.Summary)
 	}
 }
 

@@ -81,7 +81,10 @@ type Deployment struct {
 	// Alone says that all requests are of one customer, Salted that a gateway
 	// keeps customers apart in the prefix cache.
 	Alone, Salted bool
-	Probe         *Probe // nil if nothing was probed
+	// Strict makes failed warnings and unknown errors fail, and unknown warnings
+	// no pass.
+	Strict bool
+	Probe  *Probe // nil if nothing was probed
 }
 
 // Result is one rule applied to one worker, or to all of them.
@@ -120,15 +123,14 @@ func Check(d Deployment) Report {
 	for _, x := range r.Results {
 		r.Counts[x.State]++
 	}
-	r.Verdict = r.verdict(false)
-	r.Summary = r.summary()
+	r.Verdict = r.verdict(d.Strict)
+	r.Summary = r.summary(d.Strict)
 	return r
 }
 
-// ExitCode is 0, 1 or 3. Strict makes failed warnings and unknown errors fail,
-// and unknown warnings no pass.
-func (r *Report) ExitCode(strict bool) int {
-	switch r.verdict(strict) {
+// ExitCode is 0, 1 or 3, as the verdict has it.
+func (r *Report) ExitCode() int {
+	switch r.Verdict {
 	case Violation:
 		return 1
 	case Inconclusive:
@@ -158,31 +160,41 @@ func (r *Report) verdict(strict bool) Verdict {
 	return v
 }
 
-func (r *Report) summary() string {
-	count := map[Severity]int{}
-	open := 0
+// summary is one line that says why. What decides comes first.
+func (r *Report) summary(strict bool) string {
+	failed, open := map[Severity]int{}, map[Severity]int{}
 	first := ""
 	for _, x := range r.Results {
-		switch {
-		case x.State == Fail:
-			if count[x.Severity]++; first == "" && x.Severity == Error {
+		switch x.State {
+		case Fail:
+			if failed[x.Severity]++; first == "" && x.Severity == Error {
 				first = ": " + x.Compared
 			}
-		case x.State == Unknown && x.Severity == Error:
-			open++
+		case Unknown:
+			open[x.Severity]++
 		}
 	}
+	warnings := plural(failed[Warning], "warning")
 	switch r.Verdict {
 	case Violation:
-		return fmt.Sprintf("do not deploy: %s failed%s", plural(count[Error], "error rule"), first)
-	case Inconclusive:
-		if open == 0 {
-			return "not known to be safe: nothing could be checked"
+		switch {
+		case failed[Error] > 0:
+			return fmt.Sprintf("do not deploy: %s failed%s", plural(failed[Error], "error rule"), first)
+		case open[Error] > 0:
+			return fmt.Sprintf("do not deploy: %s could not be checked (--strict)", plural(open[Error], "error rule"))
 		}
-		return fmt.Sprintf("not known to be safe: %s could not be checked", plural(open, "error rule"))
+		return fmt.Sprintf("do not deploy: no error, %s (--strict)", warnings)
+	case Inconclusive:
+		switch {
+		case open[Error] > 0:
+			return fmt.Sprintf("not known to be safe: %s could not be checked", plural(open[Error], "error rule"))
+		case strict && open[Warning] > 0:
+			return fmt.Sprintf("not known to be safe: %s could not be checked (--strict)", plural(open[Warning], "warning"))
+		}
+		return "not known to be safe: nothing could be checked"
 	}
-	if n := count[Warning]; n > 0 {
-		return fmt.Sprintf("may be deployed: no error, %s", plural(n, "warning"))
+	if failed[Warning] > 0 {
+		return fmt.Sprintf("may be deployed: no error, %s", warnings)
 	}
 	return "may be deployed: no error, no warning"
 }

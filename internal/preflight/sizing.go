@@ -52,14 +52,14 @@ func ReadShape(r io.Reader) (Shape, error) {
 		LLM  shapeFields `json:"llm_config"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(&c); err != nil {
-		return Shape{}, fmt.Errorf("config.json: %w", err)
+		return Shape{}, fmt.Errorf("no config.json of a model: %w", err)
 	}
 	for _, f := range []shapeFields{c.shapeFields, c.Text, c.LLM} {
 		if f.Layers > 0 {
 			return f.shape()
 		}
 	}
-	return Shape{}, errors.New("config.json: num_hidden_layers is not there: this is no model of the transformer kind")
+	return Shape{}, errors.New("num_hidden_layers is not there: this is no model of the transformer kind")
 }
 
 type shapeFields struct {
@@ -102,7 +102,7 @@ func (f shapeFields) shape() (Shape, error) {
 		s.Window = 0
 	}
 	if s.Latent == 0 && (s.KVHeads <= 0 || s.HeadDim <= 0) || s.Sliding+s.Linear > s.Layers || s.Window < 0 || s.Sliding > 0 && s.Window == 0 {
-		return s, errors.New("config.json: the numbers of heads and layers do not make a model")
+		return s, errors.New("the numbers of heads and layers do not make a model")
 	}
 	return s, nil
 }

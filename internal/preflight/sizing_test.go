@@ -77,7 +77,7 @@ func TestSizingThereAndBack(t *testing.T) {
 
 func TestConfigsThatSayNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"{}": "num_hidden_layers is not there", "[": "config.json:", `{"num_hidden_layers":2}`: "do not make a model",
+		"{}": "num_hidden_layers is not there", "[": "no config.json of a model", `{"num_hidden_layers":2}`: "do not make a model",
 		`{"num_hidden_layers":1,"num_attention_heads":1,"hidden_size":64,"layer_types":["sliding","sliding"]}`: "do not make a model",
 	} {
 		if _, err := ReadShape(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -85,7 +85,7 @@ func protocol(b *strings.Builder, p campaign.ProtocolResult) {
 // Bound says in one sentence what a clean verdict bounds.
 func Bound(b *campaign.Bound) string {
 	if b.Sensitivity == 0 {
-		return "nothing is bounded: the power of this protocol is not measured yet"
+		return "nothing is bounded: this protocol has no test whose power is known well enough"
 	}
 	return fmt.Sprintf("with %.0f %% confidence fewer than %s of such prompts leak (%s, power %.2f)",
 		100*b.Confidence, percent(b.RateUpper), plural(b.N, "test"), b.Sensitivity)
