@@ -25,7 +25,7 @@ func (c preflightCmd) probe(s *session, d preflight.Deployment) (*preflight.Prob
 	if err != nil {
 		return nil, err
 	}
-	out := &preflight.Probe{}
+	out := &preflight.Probe{At: c.URL}
 	cfg.Observe = func(e wire.Exchange, _ []wire.Message) {
 		if r := e.Answer.Refusal; r != nil && r.Kind == wire.RefusedPool && r.Limit > 0 {
 			out.Pool = r.Limit + sglangMargin

@@ -81,8 +81,12 @@ func (l *Loaded) readExchanges() error {
 		l.kept = append(l.kept, k)
 	}
 	slices.SortStableFunc(l.kept, func(a, b kept) int { return a.Seq - b.Seq })
+	if len(l.kept) == 0 {
+		return nil
+	}
+	l.Exchanges = make([]wire.Exchange, len(l.kept)) // at once: there may be very many
 	for i := range l.kept {
-		l.Exchanges = append(l.Exchanges, l.kept[i].Exchange)
+		l.Exchanges[i] = l.kept[i].Exchange
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func ReadLog(r io.Reader, name string) (Facts, error) {
 	for n := 0; n < maxLogLines; n++ {
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			err = skipLine(in)
+			line, err = nil, skipLine(in) // and the buffer holds the line's end by then
 		}
 		for i, e := range All {
 			if e.line != nil && (name == "" || name == e.Name) {

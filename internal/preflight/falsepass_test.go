@@ -88,12 +88,12 @@ func TestDeclaredThatNobodyAsked(t *testing.T) {
 	}
 }
 
-// One refused prompt does not outweigh a worker that says it cuts.
-func TestProbeDoesNotExcuseStatedTruncation(t *testing.T) {
-	w := sglangWorker("w", "both", 8192, 100_000)
-	w.Facts.Truncates.On = true
-	d := Deployment{Workers: []Worker{w}, Probe: &Probe{AcceptedMax: 8000, RejectedMin: 8187}}
-	if r := Check(d); stateOf(t, r, "no_silent_truncation") != Fail {
+// One refused prompt of one worker does not excuse another that says it cuts.
+func TestProbeDoesNotExcuseAnotherWorker(t *testing.T) {
+	a, b := sglangWorker("a", "both", 8192, 100_000), sglangWorker("b", "both", 8192, 100_000)
+	b.Facts.Truncates.On = true
+	d := Deployment{Workers: []Worker{a, b}, Probe: &Probe{At: "a", AcceptedMax: 8000, RejectedMin: 8187}}
+	if r := Check(d); r.ExitCode() != 1 {
 		t.Error(r.Summary)
 	}
 }

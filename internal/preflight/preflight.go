@@ -62,12 +62,19 @@ func (w *Worker) role() string { return w.Facts.Role.Value }
 
 // Probe is what prompts have shown of the endpoint.
 type Probe struct {
+	At          string `json:"at,omitempty"`           // worker that was asked, by name
 	AcceptedMax int    `json:"accepted_max,omitempty"` // longest prompt that was served, tokens
 	RejectedMin int    `json:"rejected_min,omitempty"` // shortest prompt that was refused for its length, tokens
 	Pool        int    `json:"pool,omitempty"`         // what the refusals say of the pool, tokens; 0 for nothing
 	Findings    int    `json:"findings"`               // leaks and violations
 	Finding     string `json:"finding,omitempty"`      // the first of them, for people
 	Missing     string `json:"missing,omitempty"`      // what was not reached, empty if all was
+}
+
+// speaksFor reports whether what was probed is this worker: of several, one
+// refused prompt shows nothing of the others.
+func (p *Probe) speaksFor(w *Worker, d *Deployment) bool {
+	return p != nil && (len(d.Workers) == 1 || p.At != "" && p.At == w.Name)
 }
 
 // Deployment is all that is known of what shall be given traffic.

@@ -1,7 +1,5 @@
 package preflight
 
-import "github.com/kvcanary/kvcanary/internal/engine"
-
 var noSilentTruncation = Rule{
 	ID: "no_silent_truncation", Severity: Error,
 	Links: []string{"https://github.com/ollama/ollama/blob/main/docs/context-length.mdx"},
@@ -15,10 +13,7 @@ var noSilentTruncation = Rule{
 			fix = "let it ask with --probe"
 		}
 		f := w.Facts.Truncates
-		// What an engine states wins over one prompt that was refused, which may
-		// have been another worker's; what is inferred of it does not.
-		stated := f.Is(true) && f.Basis != engine.Inferred
-		if !stated && d.Probe != nil && d.Probe.RejectedMin > 0 && d.Probe.Missing == "" && d.Probe.Findings == 0 {
+		if d.Probe.speaksFor(w, d) && d.Probe.RejectedMin > 0 && d.Probe.Missing == "" && d.Probe.Findings == 0 {
 			return pass("a prompt of %s tokens was refused (probed)", grouped(d.Probe.RejectedMin))
 		}
 		return wantFlag(f, false, "silent truncation", fix)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -62,6 +63,10 @@ func ReadShape(r io.Reader) (Shape, error) {
 	return Shape{}, errors.New("num_hidden_layers is not there: this is no model of the transformer kind")
 }
 
+// maxShape bounds layers, heads and their size: what is beyond is no model, and
+// its products would not fit a number.
+const maxShape = 1 << 20
+
 type shapeFields struct {
 	Layers     int      `json:"num_hidden_layers"`
 	Heads      int      `json:"num_attention_heads"`
@@ -101,7 +106,8 @@ func (f shapeFields) shape() (Shape, error) {
 	if s.Sliding == 0 {
 		s.Window = 0
 	}
-	if s.Latent == 0 && (s.KVHeads <= 0 || s.HeadDim <= 0) || s.Sliding+s.Linear > s.Layers || s.Window < 0 || s.Sliding > 0 && s.Window == 0 {
+	if s.Latent == 0 && (s.KVHeads <= 0 || s.HeadDim <= 0) || s.Sliding+s.Linear > s.Layers || s.Window < 0 || s.Sliding > 0 && s.Window == 0 ||
+		max(s.Layers, s.KVHeads, s.HeadDim, s.Latent) > maxShape || s.Latent < 0 {
 		return s, errors.New("the numbers of heads and layers do not make a model")
 	}
 	return s, nil
@@ -114,8 +120,8 @@ func (f shapeFields) shape() (Shape, error) {
 //
 // and the pool is what the engine's share of a GPU leaves beside weights.
 func Size(s Shape, m Memory) (Sizing, error) {
-	if m.GPUs < 1 || m.PageSize < 1 || !(m.Fraction > 0 && m.Fraction <= 1) || !(m.GPU > 0) || !(m.KVBytes > 0) || m.Weights < 0 || m.Other < 0 {
-		return Sizing{}, errors.New("GPU memory, fraction, GPUs, page size and bytes of a number must be positive, and a fraction at most 1")
+	if m.GPUs < 1 || m.PageSize < 1 || !(m.Fraction > 0 && m.Fraction <= 1) || !(m.GPU > 0) || !(m.KVBytes > 0) || !(m.Weights >= 0) || !(m.Other >= 0) || math.IsInf(m.GPU+m.Weights+m.Other, 0) {
+		return Sizing{}, errors.New("GPU memory, fraction, GPUs, page size and bytes of a number must be positive, a fraction at most 1, weights and other at least 0, and all of them numbers")
 	}
 	layer := float64(s.Latent) * m.KVBytes
 	if s.Latent == 0 {

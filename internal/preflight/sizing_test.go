@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -84,7 +85,18 @@ func TestConfigsThatSayNothing(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if _, err := ReadShape(strings.NewReader(`{"num_hidden_layers":2,"num_attention_heads":4294967296,"head_dim":4294967296}`)); err == nil {
+		t.Error("heads without bound")
+	}
 	s := Shape{Layers: 1, KVHeads: 1, HeadDim: 64}
+	for _, x := range []float64{math.NaN(), math.Inf(1), -1} {
+		for _, m := range []Memory{{GPU: x}, {GPU: gib, Weights: x}, {GPU: gib, Other: x}} {
+			m.Fraction, m.GPUs, m.KVBytes, m.PageSize = 1, 1, 2, 1
+			if z, err := Size(s, m); err == nil {
+				t.Errorf("%+v: %+v", m, z)
+			}
+		}
+	}
 	if _, err := Size(s, Memory{GPU: gib, Fraction: 0.5, Weights: gib, GPUs: 1, KVBytes: 2, PageSize: 1}); err == nil || !strings.Contains(err.Error(), "nothing is left") {
 		t.Errorf("error %v", err)
 	}
