@@ -158,6 +158,10 @@ func (c preflightCmd) deployment(s *session) (preflight.Deployment, error) {
 		return d, err
 	}
 	d.Workers = c.workers(s.ctx, key, name)
+	if last := len(d.Declared) - 1; len(d.Workers) == 0 && c.StartupLog != "" {
+		// The log is of what ran; manifests fill in what it does not say.
+		d.Workers, d.Declared = d.Declared[last:], d.Declared[:last:last]
+	}
 	reached := len(d.Workers) == 0
 	for _, w := range d.Workers {
 		reached = reached || w.Trouble == ""

@@ -82,7 +82,7 @@ func sourceless(fact any) any {
 
 // given takes a number that the operator says, where nothing better is known.
 func given(n *engine.Number, value int, flag string) {
-	if value > 0 && n.Value == 0 {
+	if value > 0 && (n.Value == 0 || n.AtMost && value <= n.Value) {
 		*n = engine.Number{Value: value, Source: flag, Basis: engine.Stated}
 	}
 }

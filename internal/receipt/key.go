@@ -38,7 +38,7 @@ func ParseSigner(private string) (*Signer, error) {
 	private = strings.TrimSpace(private)
 	s, err := note.NewSigner(private)
 	if err != nil {
-		return nil, errors.New("this is no private key for receipts: it looks like PRIVATE+KEY+name+...")
+		return nil, errors.New("this is no private key for receipts: it looks like PRIVATE+KEY+name+hash+key")
 	}
 	_, encoded, _ := strings.Cut(strings.TrimPrefix(private, "PRIVATE+KEY+"+s.Name()+"+"), "+")
 	seed, err := base64.StdEncoding.DecodeString(encoded)
@@ -72,7 +72,7 @@ func ParseVerifier(public string) (*Verifier, error) {
 	}
 	v, err := note.NewVerifier(public)
 	if err != nil {
-		return nil, errors.New("this is no public key for receipts: it looks like name+hash+...")
+		return nil, errors.New("this is no public key for receipts: it looks like name+hash+key")
 	}
 	return &Verifier{v, public}, nil
 }
