@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
@@ -85,8 +86,13 @@ func main() {
 	os.Exit(run(s, os.Args[1:]))
 }
 
+// oneSignal is how long more signals are taken for the first: timeout(1) and
+// shells signal a process and then its group, and the result must not be lost by it.
+const oneSignal = 300 * time.Millisecond
+
 // untilSignal returns a context that the first signal ends, so that a command
-// can stop cleanly. A second one ends the process at once, whatever it is doing.
+// can stop cleanly. A second one ends the process at once, whatever it is doing,
+// unless it comes so soon that it is the first once more.
 func untilSignal() context.Context {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -94,6 +100,14 @@ func untilSignal() context.Context {
 	go func() {
 		<-signals
 		stop()
+		for first := time.After(oneSignal); ; {
+			select {
+			case <-signals:
+				continue
+			case <-first:
+			}
+			break
+		}
 		<-signals
 		os.Exit(exitInconclusive)
 	}()

@@ -160,6 +160,20 @@ func TestInterruptOnce(t *testing.T) {
 	}
 }
 
+// What timeout(1) and shells do, to signal a process and then its group, is one
+// wish to end: the result is shown.
+func TestInterruptToProcessAndGroup(t *testing.T) {
+	url, waiting := stuck(t)
+	dir := t.TempDir()
+	p := startRun(t, "smoke", "--dialect", "openai", "--base-url", url, "--model", "x", "--key-file", filepath.Join(dir, "key"), "--out", filepath.Join(dir, "run"), "--concurrency", "1")
+	until(t, "the run waits for an answer", waiting)
+	p.Process.Signal(os.Interrupt)
+	p.Process.Signal(syscall.SIGTERM)
+	if got := p.end(); got.code != exitInconclusive || !strings.Contains(got.stdout, "verdict: inconclusive") {
+		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
 // The second signal does not wait for anything: here for somebody who reads
 // what the first one has made the run say.
 func TestInterruptTwice(t *testing.T) {
@@ -187,6 +201,9 @@ func TestInterruptTwice(t *testing.T) {
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatalf("the run ended by itself: %v", err)
 	}
+	// One that comes right after the first counts as the first.
+	again := time.AfterFunc(2*oneSignal, func() { _ = p.Process.Signal(os.Interrupt) })
+	defer again.Stop()
 	if got := p.end(); got.code != exitInconclusive {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
