@@ -255,3 +255,23 @@ func TestTextGivesNoWorkflowCommands(t *testing.T) {
 		}
 	}
 }
+
+// The page says which pages of whose prompt came out.
+func TestLeakMap(t *testing.T) {
+	run, err := Open(hostileRun(t, 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Plan.Facts.PageSize = 16
+	for i, page := range []string{"41", "7", "41"} {
+		run.Result.Findings[i].Evidence.PageHint = page
+	}
+	p := newPage(run)
+	if len(p.Strips) != 1 || p.Strips[0].Name != "exchange 1, tenant a" || p.Strips[0].Pages != 625 || p.Strips[0].Words != "7, 41" || len(p.Strips[0].Marks) != 2 {
+		t.Errorf("%+v", p.Strips)
+	}
+	run.Plan.Facts.PageSize = 0
+	if p := newPage(run); p.Strips != nil {
+		t.Error("pages of an unknown size are drawn")
+	}
+}

@@ -31,6 +31,7 @@ type page struct {
 	Bars     []bar
 	Sampled  int // exchanges that the bars were taken from, 0 if all are there
 	Width    int
+	Strips   []strip
 	Usage    []usageRow
 	Command  string
 	Duration string
@@ -80,6 +81,7 @@ func newPage(run *Run) *page {
 		}
 		p.Evidence = append(p.Evidence, evidenceOf(run, f))
 	}
+	p.leakMap()
 	p.timeline()
 	p.usage()
 	return p
