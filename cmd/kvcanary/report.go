@@ -32,6 +32,9 @@ func (c reportCmd) Run(s *session) error {
 	if !ok && !(c.Compare != "" && c.Format == "json") {
 		return usageErrorf("--format %q: use one of %s", c.Format, strings.Join(report.FormatNames(), ", "))
 	}
+	if c.Format == "disclosure" && c.Output == "" {
+		return usageErrorf("--format disclosure is an archive: name it with --output FILE.zip")
+	}
 	run, err := report.Open(c.Dir)
 	if err != nil {
 		return unreachable(err)

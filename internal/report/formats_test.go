@@ -1,6 +1,7 @@
 package report
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
@@ -92,6 +93,9 @@ func render(t testing.TB, dir, format string) string {
 func TestHostileTextStaysText(t *testing.T) {
 	dir := hostileRun(t, 20)
 	for _, f := range Formats {
+		if f.Name == "disclosure" {
+			continue // an archive, of what the others write
+		}
 		got := render(t, dir, f.Name)
 		for _, bad := range []string{"\x1b", "\u202E", "<b>x</b>", "</script><b>"} {
 			if strings.Contains(got, bad) && !((f.Name == "text" || f.Name == "github") && strings.HasPrefix(bad, "<")) { // where there is no markup
@@ -273,5 +277,56 @@ func TestLeakMap(t *testing.T) {
 	run.Plan.Facts.PageSize = 0
 	if p := newPage(run); p.Strips != nil {
 		t.Error("pages of an unknown size are drawn")
+	}
+}
+
+// The archive for a vendor has what is needed to find and repeat it, and no key
+// of the reporter.
+func TestDisclosure(t *testing.T) {
+	dir := hostileRun(t, 5)
+	if err := os.Mkdir(filepath.Join(dir, "receipt"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "receipt", "plan.dsse.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := render(t, dir, "disclosure")
+	z, err := zip.NewReader(strings.NewReader(p), int64(len(p)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(b)
+	}
+	var found []Disclosed
+	if err := json.Unmarshal([]byte(files["findings.json"]), &found); err != nil || len(found) != 12 {
+		t.Fatalf("%d findings, %v", len(found), err)
+	}
+	if d := found[2]; !strings.HasPrefix(d.RequestID, "req") || d.Status != 200 || d.Start.IsZero() || d.FromStart == nil {
+		t.Errorf("%+v", d)
+	}
+	if !strings.Contains(files["reproduce/run.sh"], `--base-url "${BASE_URL:?}"`) || len(files["reproduce/key"]) != 32 || files["receipt/plan.dsse.json"] != "{}" {
+		t.Errorf("%q", files)
+	}
+	again := render(t, dir, "disclosure")
+	if again == p {
+		t.Error("two archives have the same key")
+	}
+	run, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Result.Findings = nil
+	if err := Disclosure(io.Discard, run); err == nil {
+		t.Error("nothing is disclosed")
 	}
 }

@@ -56,6 +56,7 @@ var Formats = []Format{
 	{"junit", JUnit},
 	{"sarif", SARIF},
 	{"github", GitHub},
+	{"disclosure", Disclosure},
 }
 
 // FormatNames are those of all formats.
