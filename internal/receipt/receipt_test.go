@@ -469,3 +469,25 @@ func FuzzOpenEnvelope(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkSeal seals a run of a thousand exchanges: plan, result and the
+// digests of every file.
+func BenchmarkSeal(b *testing.B) {
+	dir := b.TempDir()
+	os.MkdirAll(filepath.Join(dir, "raw"), 0o700)
+	for _, name := range []string{"plan.json", "exchanges.jsonl", "result.json"} {
+		os.WriteFile(filepath.Join(dir, name), make([]byte, 800_000), 0o600)
+	}
+	for i := range 1000 {
+		os.WriteFile(filepath.Join(dir, "raw", fmt.Sprintf("%06d", i)), make([]byte, 2000), 0o600)
+	}
+	s := sealer(b, b.TempDir())
+	for b.Loop() {
+		if err := s.Plan(dir, "", "1.0"); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Result(dir, TestResult{Result: "PASSED", Verdict: "clean"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
