@@ -24,6 +24,7 @@ import (
 // server speaks the OpenAI API: it continues whatever stood earlier in the
 // prompt behind the words that the prompt ends with, and counts bytes.
 type server struct {
+	prefill   time.Duration // before every answer: time to leave in
 	limit     int
 	over      string // what happens to longer prompts: "refuse", "leak", "truncate"
 	tokenizer bool
@@ -57,7 +58,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/tokenize" && s.tokenizer:
 		fmt.Fprintf(w, `{"count":%d,"max_model_len":%d}`, n, s.limit)
 	case r.URL.Path == "/v1/chat/completions":
-		s.chat(w, c.Stream, text, n)
+		select {
+		case <-time.After(s.prefill):
+			s.chat(w, c.Stream, text, n)
+		case <-r.Context().Done():
+		}
 	default:
 		http.NotFound(w, r)
 	}
@@ -166,7 +171,7 @@ func TestSoundTargetEndsClean(t *testing.T) {
 	for name, limit := range map[string]int{"with tokenizer": 6000, "without": 40000} {
 		t.Run(name, func(t *testing.T) {
 			tokenizer := limit == 6000
-			cfg := real(t, &server{limit: limit, over: "refuse", tokenizer: tokenizer, usage: true})
+			cfg := real(t, &server{prefill: 15 * time.Millisecond, limit: limit, over: "refuse", tokenizer: tokenizer, usage: true})
 			res := mustRun(t, cfg)
 			for _, p := range res.Protocols {
 				if p.Verdict != Clean || p.Bound == nil || p.Bound.RateUpper <= 0 {

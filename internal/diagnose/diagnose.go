@@ -9,6 +9,7 @@ package diagnose
 import (
 	"cmp"
 	"math"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -93,7 +94,9 @@ func (t *Table) posterior(seen Seen) []candidate {
 		other *= t.anything(p, seen[p])
 	}
 	out := []candidate{{class: Other, p: other}}
-	for class, c := range classes {
+	// In one order: sums of the same numbers differ in their last bit by it.
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		c := classes[class]
 		c.p /= modes[class]
 		out = append(out, *c)
 	}
