@@ -8,8 +8,8 @@ package diagnose
 
 import (
 	"cmp"
-	"math"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
