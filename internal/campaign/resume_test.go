@@ -287,7 +287,7 @@ func TestDirectoryInUse(t *testing.T) {
 // Every protocol makes the same exchanges again when it goes on in another
 // sitting, those that hang up and those that measure times as well.
 func TestEveryProtocolGoesOn(t *testing.T) {
-	limited := &server{limit: 6000, over: "refuse", tokenizer: true, usage: true}
+	limited := &server{prefill: 20 * time.Millisecond, limit: 6000, over: "refuse", tokenizer: true, usage: true}
 	var calls, stopAt atomic.Int64
 	var stop atomic.Pointer[context.CancelFunc]
 	cfg := real(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -171,7 +171,7 @@ func TestSoundTargetEndsClean(t *testing.T) {
 	for name, limit := range map[string]int{"with tokenizer": 6000, "without": 40000} {
 		t.Run(name, func(t *testing.T) {
 			tokenizer := limit == 6000
-			cfg := real(t, &server{prefill: 15 * time.Millisecond, limit: limit, over: "refuse", tokenizer: tokenizer, usage: true})
+			cfg := real(t, &server{prefill: 20 * time.Millisecond, limit: limit, over: "refuse", tokenizer: tokenizer, usage: true})
 			res := mustRun(t, cfg)
 			for _, p := range res.Protocols {
 				if p.Verdict != Clean || p.Bound == nil || p.Bound.RateUpper <= 0 {
