@@ -66,9 +66,6 @@ func compile(t *testing.T, flags ...string) string {
 	if compiler == "" {
 		compiler = "cc"
 	}
-	if _, err := exec.LookPath(compiler); err != nil && os.Getenv("CI") == "" {
-		t.Skip("the header needs a C compiler; CI has one and runs this")
-	}
 	program := filepath.Join(t.TempDir(), "vectors")
 	args := append(flags, "-O2", "-o", program, "testdata/vectors.c")
 	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
