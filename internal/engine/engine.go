@@ -67,12 +67,7 @@ func Names() []string {
 // megabyte of any answer, 32 of metrics, and keeps nothing but facts: what else
 // an engine shows of its configuration, keys among it, is dropped unread.
 func Ask(ctx context.Context, client *http.Client, baseURL, key string) Facts {
-	return AskAs(ctx, client, baseURL, key, "")
-}
-
-// AskAs is Ask of an engine whose name is known; an empty one finds out.
-func AskAs(ctx context.Context, client *http.Client, baseURL, key, name string) Facts {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return newAsker(client, baseURL, key).facts(ctx, name)
+	return newAsker(client, baseURL, key).facts(ctx, "")
 }

@@ -25,9 +25,10 @@ var admin = map[string][]string{
 	"ollama":   {"/api/ps", "/api/tags"},
 }
 
-// Examine is AskAs that takes the time that ctx leaves, looks at which admin
-// paths are open to everybody, and says for people why an endpoint could not
-// be asked. An empty trouble means that it answered like something.
+// Examine is Ask of an engine whose name may be known; an empty one finds out.
+// It takes the time that ctx leaves, looks at which admin paths are open to
+// everybody, and says for people why an endpoint could not be asked. An empty
+// trouble means that it answered like something.
 func Examine(ctx context.Context, client *http.Client, baseURL, key, name string) (f Facts, trouble string) {
 	a := newAsker(client, baseURL, key)
 	if trouble := a.trouble(ctx); trouble != "" {

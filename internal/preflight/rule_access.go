@@ -36,12 +36,9 @@ var adminClosed = Rule{
 }
 
 var devModeOff = Rule{
-	ID: "dev_mode_off", Severity: Warning,
+	ID: "dev_mode_off", Severity: Warning, Engines: []string{"vllm"},
 	Why: "development mode serves the whole configuration",
 	each: func(w *Worker, _ *Deployment) outcome {
-		if e := w.Facts.Engine; e != "vllm" && e != "" {
-			return notApplicable("only vLLM has one")
-		}
 		return wantFlag(w.Facts.DevMode, false, "VLLM_SERVER_DEV_MODE", "leave VLLM_SERVER_DEV_MODE out")
 	},
 }

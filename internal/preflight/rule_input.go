@@ -21,18 +21,13 @@ var noSilentTruncation = Rule{
 }
 
 var noContextShift = Rule{
-	ID: "no_context_shift", Severity: Warning,
+	ID: "no_context_shift", Severity: Warning, Engines: []string{"llamacpp", "ollama"},
 	Why: "an answer that goes on after its beginning was dropped rests on another conversation than the one that was sent",
 	each: func(w *Worker, _ *Deployment) outcome {
-		switch w.Facts.Engine {
-		case "llamacpp":
-			return wantFlag(w.Facts.ContextShift, false, "context shift", "leave --context-shift out")
-		case "ollama":
-			return wantFlag(w.Facts.ContextShift, false, "context shift", "send \"shift\": false with every request")
-		case "":
-			return wantFlag(w.Facts.ContextShift, false, "context shift", "name the engine with --engine")
-		}
-		return notApplicable("this engine does not shift")
+		fix := map[string]string{
+			"llamacpp": "leave --context-shift out", "ollama": "send \"shift\": false with every request", "": "name the engine with --engine",
+		}[w.Facts.Engine]
+		return wantFlag(w.Facts.ContextShift, false, "context shift", fix)
 	},
 }
 

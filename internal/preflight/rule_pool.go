@@ -201,12 +201,9 @@ var decodePoolWithin = Rule{
 }
 
 var poolNotOverridden = Rule{
-	ID: "pool_not_overridden", Severity: Warning,
+	ID: "pool_not_overridden", Severity: Warning, Engines: []string{"vllm"},
 	Why: "a pool whose size is set by hand goes past the engine's own check that it holds one prompt",
 	each: func(w *Worker, _ *Deployment) outcome {
-		if e := w.Facts.Engine; e != "vllm" && e != "" {
-			return notApplicable("only vLLM has such a flag")
-		}
 		return wantFlag(w.Facts.PoolOverride, false, "--num-gpu-blocks-override", "leave --num-gpu-blocks-override out")
 	},
 }

@@ -25,14 +25,12 @@ var prefixCacheApart = Rule{
 }
 
 var prefixHash = Rule{
-	ID: "prefix_hash_strong", Severity: Warning,
+	ID: "prefix_hash_strong", Severity: Warning, Engines: []string{"vllm"},
 	Links: []string{"https://github.com/vllm-project/vllm/pull/12621", "https://github.com/vllm-project/vllm/pull/15297"},
 	Why:   "with a weak hash two prompts can be made to share pages",
 	each: func(w *Worker, _ *Deployment) outcome {
 		h := w.Facts.HashAlgorithm
 		switch {
-		case w.Facts.Engine != "vllm" && w.Facts.Engine != "":
-			return notApplicable("only vLLM lets it be chosen")
 		case w.Facts.PrefixCache.Is(false):
 			return notApplicable("there is no prefix cache")
 		case h.Value == "":
@@ -45,29 +43,22 @@ var prefixHash = Rule{
 }
 
 var randomIDs = Rule{
-	ID: "request_ids_random", Severity: Warning,
+	ID: "request_ids_random", Severity: Warning, Engines: []string{"vllm"},
 	Links: []string{"https://github.com/vllm-project/vllm/pull/27987", "https://github.com/vllm-project/vllm/issues/10583"},
 	Why:   "a request id that a client chooses finds what is late for the one before it",
 	each: func(w *Worker, _ *Deployment) outcome {
-		if e := w.Facts.Engine; e != "vllm" && e != "" {
-			return notApplicable("only vLLM says")
-		}
 		return wantFlag(w.Facts.RandomIDs, true, "randomisation of request ids", "leave VLLM_DISABLE_REQUEST_ID_RANDOMIZATION out, and overwrite X-Request-Id at the gateway")
 	},
 }
 
 var slotsApart = Rule{
-	ID: "slots_apart", Severity: Warning,
+	ID: "slots_apart", Severity: Warning, Engines: []string{"llamacpp"},
 	Links: []string{"https://github.com/ggml-org/llama.cpp/issues/25992", "https://github.com/lemonade-sdk/lemonade/issues/3276"},
 	Why:   "slots that share one buffer have answered with each other's text",
 	each: func(w *Worker, _ *Deployment) outcome {
-		switch f := &w.Facts; {
-		case f.Engine != "llamacpp" && f.Engine != "":
-			return notApplicable("only llama.cpp has slots")
-		case f.Slots.Value == 1:
-			return pass("there is one slot (%s)", f.Slots.Source)
-		default:
-			return wantFlag(f.Unified, false, "one buffer for all slots", "set --no-kv-unified, or --parallel 1")
+		if s := w.Facts.Slots; s.Value == 1 {
+			return pass("there is one slot (%s)", s.Source)
 		}
+		return wantFlag(w.Facts.Unified, false, "one buffer for all slots", "set --no-kv-unified, or --parallel 1")
 	},
 }

@@ -1,14 +1,11 @@
 package preflight
 
 var checksumOn = Rule{
-	ID: "kv_checksum_on", Severity: Warning,
+	ID: "kv_checksum_on", Severity: Warning, Engines: []string{"sglang"},
 	Links: []string{"https://github.com/sgl-project/sglang/pull/39500", "https://github.com/sgl-project/sglang/pull/39729"},
 	Why:   "a checksum of transferred pages is the only check of what arrives; it does not see a value of 0, a late write, or whose pages they are",
 	each: func(w *Worker, _ *Deployment) outcome {
-		switch {
-		case w.Facts.Engine != "sglang" && w.Facts.Engine != "":
-			return notApplicable("only SGLang has one")
-		case w.role() == "both":
+		if w.role() == "both" {
 			return notApplicable("nothing is transferred")
 		}
 		return wantFlag(w.Facts.Checksum, true, "the checksum of transferred KV",
@@ -17,13 +14,11 @@ var checksumOn = Rule{
 }
 
 var loadFailureFails = Rule{
-	ID: "load_failure_fails", Severity: Warning,
+	ID: "load_failure_fails", Severity: Warning, Engines: []string{"vllm"},
 	Links: []string{"https://github.com/vllm-project/vllm/issues/52234", "https://github.com/vllm-project/vllm/issues/49250"},
 	Why:   "a load of KV that failed and is computed again by another path has given wrong answers",
 	each: func(w *Worker, _ *Deployment) outcome {
 		switch {
-		case w.Facts.Engine != "vllm" && w.Facts.Engine != "":
-			return notApplicable("only vLLM has this policy")
 		case w.Facts.Transfer.Value == "" && w.Facts.LoadFailure.Value == "":
 			return unknown("give --manifest", "whether KV is loaded from elsewhere is not known")
 		case w.Facts.LoadFailure.Value == "":

@@ -2,6 +2,8 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
 )
@@ -13,6 +15,9 @@ type Rule struct {
 	Why      string // one sentence
 	Links    []string
 	AISVS    []string
+	// Engines are those that it is about, nil for all. One that is not known may
+	// be any of them.
+	Engines []string
 	// Routers says that it is about routers too, whose workers speak otherwise.
 	Routers bool
 	// One of the two: each is about one worker, all about the deployment.
@@ -60,9 +65,18 @@ func (r *Rule) apply(d *Deployment) []Result {
 		if d.Workers[i].spokenFor() && !r.Routers {
 			continue
 		}
-		out = append(out, r.result(d.Workers[i].Name, r.each(&d.Workers[i], d)))
+		o := notApplicable("it is about " + strings.Join(r.Engines, " and ") + " only")
+		if r.about(d.Workers[i].Facts.Engine) {
+			o = r.each(&d.Workers[i], d)
+		}
+		out = append(out, r.result(d.Workers[i].Name, o))
 	}
 	return out
+}
+
+// about reports whether the rule is about an engine.
+func (r *Rule) about(engine string) bool {
+	return r.Engines == nil || engine == "" || slices.Contains(r.Engines, engine)
 }
 
 func (r *Rule) result(worker string, o outcome) Result {
