@@ -1,13 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/kvcanary/kvcanary/internal/demo"
 	"github.com/kvcanary/kvcanary/internal/report"
+	"github.com/kvcanary/kvcanary/internal/wholefile"
 )
 
 type demoCmd struct {
@@ -106,18 +107,9 @@ func (c demoCmd) page(s *session, r *demo.Result) error {
 	if c.Report == "" {
 		return nil
 	}
-	var b bytes.Buffer
-	if err := report.WriteDemo(&b, r.Page(fmt.Sprintf("kvcanary demo --scale %s --seed %d", c.Scale, c.Seed), version())); err != nil {
-		return err
-	}
-	part := c.Report + ".part"
-	err := os.WriteFile(part, b.Bytes(), 0o644)
-	if err == nil {
-		err = os.Rename(part, c.Report)
-	}
-	if err != nil {
-		os.Remove(part)
-		return unreachable(fmt.Errorf("write the report: %w", err))
+	page := r.Page(fmt.Sprintf("kvcanary demo --scale %s --seed %d", c.Scale, c.Seed), version())
+	if err := wholefile.Write(c.Report, 0o644, func(w io.Writer) error { return report.WriteDemo(w, page) }); err != nil {
+		return unreachable(err)
 	}
 	fmt.Fprintf(s.stderr, "kvcanary: wrote %s\n", c.Report)
 	return nil

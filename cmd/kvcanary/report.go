@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/report"
+	"github.com/kvcanary/kvcanary/internal/wholefile"
 )
 
 type reportCmd struct {
@@ -68,28 +68,7 @@ func (c reportCmd) write(s *session, to func(io.Writer) error) error {
 	if c.Output == "" {
 		return to(s.stdout)
 	}
-	f, err := os.CreateTemp(dirOf(c.Output), ".report-*")
-	if err != nil {
-		return err
-	}
-	err = to(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), c.Output)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
-func dirOf(path string) string {
-	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
-		return path[:i+1]
-	}
-	return "."
+	return wholefile.Write(c.Output, 0o600, to)
 }
 
 // verdict is the exit code that --fail-on wants.

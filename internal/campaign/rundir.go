@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/wholefile"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -308,42 +309,10 @@ func (d *runDir) close() {
 }
 
 // writeJSON writes a file whole or not at all.
-func (d *runDir) writeJSON(name string, v any) (err error) {
+func (d *runDir) writeJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		panic("kvcanary: internal error: " + err.Error())
 	}
-	f, err := os.CreateTemp(d.path, "."+name+"-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", name, errors.Join(err, os.Remove(f.Name())))
-		}
-	}()
-	_, err = f.Write(append(b, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), filepath.Join(d.path, name)); err != nil {
-		return err
-	}
-	return syncFolder(d.path)
-}
-
-// syncFolder makes a rename survive a crash of the machine, where the system can.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) {
-		return err
-	}
-	return nil
+	return wholefile.WriteBytes(filepath.Join(d.path, name), 0o600, append(b, '\n'))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/kvcanary/kvcanary/internal/wholefile"
 )
 
 // Log is a transparency log in a directory. Its files never change, but for
@@ -275,38 +277,16 @@ func bundlePath(n int64) string {
 	return strings.Replace(tilePath(t), "tile/0/", "tile/entries/", 1)
 }
 
-// replace writes a file whole or not at all, and safe from a crash.
-func (l *Log) replace(name string, data []byte) (err error) {
-	path := filepath.Join(l.dir, filepath.FromSlash(name))
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
+// replace writes a file of the log, whole or not at all.
+func (l *Log) replace(name string, data []byte) error { return keep(l.dir, name, data) }
 
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
+// keep writes a file below a directory, whole or not at all.
+func keep(dir, name string, data []byte) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return wholefile.WriteBytes(path, 0o600, data)
 }
 
 func openCheckpoint(v *Verifier, p []byte) (tlog.Tree, error) {

@@ -93,8 +93,8 @@ func (s *Sealer) seal(dir, kind string, subject []Resource, predicateType string
 	if err != nil {
 		return err
 	}
-	folder := &Log{dir: filepath.Join(dir, Folder)} // for its way to write files
-	if err := folder.replace(kind+".dsse.json", envelope); err != nil {
+	folder := filepath.Join(dir, Folder)
+	if err := keep(folder, kind+".dsse.json", envelope); err != nil {
 		return fmt.Errorf("keep the receipt: %w", err)
 	}
 	words = strings.Map(printable, words)
@@ -110,10 +110,10 @@ func (s *Sealer) seal(dir, kind string, subject []Resource, predicateType string
 	if err != nil {
 		return err
 	}
-	if err := folder.replace(kind+".tlog-proof", proof); err != nil {
+	if err := keep(folder, kind+".tlog-proof", proof); err != nil {
 		return fmt.Errorf("keep the receipt's proof: %w", err)
 	}
-	if err := folder.replace("key.pub", []byte(s.Key.Public()+"\n")); err != nil {
+	if err := keep(folder, "key.pub", []byte(s.Key.Public()+"\n")); err != nil {
 		return fmt.Errorf("keep the receipt's public key: %w", err)
 	}
 	return nil
@@ -183,7 +183,7 @@ func writeFiles(dir string) error {
 	for _, s := range sums {
 		fmt.Fprintf(&b, "%s  %s\n", s.Digest["sha256"], s.Name)
 	}
-	return (&Log{dir: dir}).replace(filesName, []byte(b.String()))
+	return keep(dir, filesName, []byte(b.String()))
 }
 
 // filesOf names every file of a run in order. Links are not followed, and no
