@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/receipt"
-	"github.com/kvcanary/kvcanary/internal/report"
 )
 
 type receiptCmd struct {
@@ -108,7 +108,7 @@ func describe(s *session, x *receipt.Verified) {
 	}
 	fmt.Fprintln(s.stdout)
 	for _, p := range x.Problems {
-		fmt.Fprintf(s.stdout, "  %s\n", report.Printable(p))
+		fmt.Fprintf(s.stdout, "  %s\n", prose.Printable(p))
 	}
 }
 
@@ -165,9 +165,9 @@ func (c receiptShowCmd) Run(s *session) error {
 	}
 	for _, x := range all {
 		describe(s, &x)
-		fmt.Fprintf(s.stdout, "  %s\n  %s\n", report.Printable(x.Statement.PredicateType), report.Printable(string(x.Statement.Predicate)))
+		fmt.Fprintf(s.stdout, "  %s\n  %s\n", prose.Printable(x.Statement.PredicateType), prose.Printable(string(x.Statement.Predicate)))
 		for _, r := range x.Statement.Subject {
-			fmt.Fprintf(s.stdout, "  about %s %s\n", report.Printable(r.Digest["sha256"]), report.Printable(r.Name))
+			fmt.Fprintf(s.stdout, "  about %s %s\n", prose.Printable(r.Digest["sha256"]), prose.Printable(r.Name))
 		}
 	}
 	return nil
@@ -231,7 +231,7 @@ func (c receiptLogCmd) Run(s *session) error {
 		if err != nil {
 			return exitError{exitFound, err}
 		}
-		fmt.Fprintf(s.stdout, "%d %s\n", i, report.Printable(string(p)))
+		fmt.Fprintf(s.stdout, "%d %s\n", i, prose.Printable(string(p)))
 	}
 	fmt.Fprintf(s.stdout, "%s: %d entries, all as they were logged; root %v\n", v.Name(), n, tree.Hash)
 	return nil

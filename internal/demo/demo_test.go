@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -81,7 +82,7 @@ func TestHolding(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	for n, want := range map[int]string{1: "1 word", 2: "2 words", 1_048_576: "1,048,576 words"} {
-		if got := plural(n, "word"); got != want {
+		if got := prose.Plural(n, "word"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/lab"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -54,9 +55,9 @@ func tellClassic(st *stage, r *campaign.Result) []string {
 	}
 	return []string{
 		fmt.Sprintf("It plants one secret of 16 characters, asks for five haikus and looks for the secret in the answers: %s, %s tokens. It finds nothing.",
-			plural(r.Spent.Exchanges, "exchange"), number(r.Spent.PromptTokens)),
+			prose.Plural(r.Spent.Exchanges, "exchange"), prose.Thousands(r.Spent.PromptTokens)),
 		fmt.Sprintf("That means little. The engine has the fault, but only a prompt of about %s tokens or more meets it, and the longest one here had %s. Even then one secret lies in 2 or 3 of %s pages.",
-			number(c.PrefillPool), number(longest), number(c.DecodePool/c.PageSize)),
+			prose.Thousands(c.PrefillPool), prose.Thousands(longest), prose.Thousands(c.DecodePool/c.PageSize)),
 	}
 }
 
@@ -65,7 +66,7 @@ func tellStraddle(st *stage, r *campaign.Result) []string {
 	if e == nil || !e.Answer.Served() {
 		return []string{"The prompt over the pool was not answered: nothing can leak this way."}
 	}
-	told := []string{fmt.Sprintf("A prompt of %s tokens, over the prefill pool of %s, was answered: HTTP %d.", number(e.SentTokens), number(st.scene.lab.PrefillPool), e.Answer.Status)}
+	told := []string{fmt.Sprintf("A prompt of %s tokens, over the prefill pool of %s, was answered: HTTP %d.", prose.Thousands(e.SentTokens), prose.Thousands(st.scene.lab.PrefillPool), e.Answer.Status)}
 	for _, f := range r.Findings {
 		if f.Kind == oracle.FailOpen && f.Exchange == e.Seq {
 			told = append(told, "From this one request, with nobody else's data: "+f.Explain+".")
@@ -73,7 +74,7 @@ func tellStraddle(st *stage, r *campaign.Result) []string {
 		}
 	}
 	if f := longestLeak(r, e.Seq); f != nil {
-		what := fmt.Sprintf("%s, from word %d on,", plural(f.Evidence.Words, "word"), f.Evidence.Offset)
+		what := fmt.Sprintf("%s, from word %d on,", prose.Plural(f.Evidence.Words, "word"), f.Evidence.Offset)
 		if f.Evidence.Words == 0 {
 			what = "the short canary"
 		}
@@ -89,7 +90,7 @@ func tellFixed(st *stage, r *campaign.Result) []string {
 		return []string{"The prompt over the pool was not refused."}
 	}
 	return append([]string{
-		fmt.Sprintf("The same engine with the same fault and the defence retire. The prompt of %s tokens gets HTTP %d: %q The limit that it names is the pool less the 6 tokens that the engine keeps for itself.", number(e.SentTokens), e.Answer.Refusal.Status, e.Answer.Refusal.Message),
+		fmt.Sprintf("The same engine with the same fault and the defence retire. The prompt of %s tokens gets HTTP %d: %q The limit that it names is the pool less the 6 tokens that the engine keeps for itself.", prose.Thousands(e.SentTokens), e.Answer.Refusal.Status, e.Answer.Refusal.Message),
 	}, tellBound(r)...)
 }
 
@@ -100,11 +101,11 @@ func tellRoomy(st *stage, r *campaign.Result) []string {
 	}
 	used := "no usage"
 	if u := e.Answer.Usage; u != nil {
-		used = plural(u.Prompt, "prompt token")
+		used = prose.Plural(u.Prompt, "prompt token")
 	}
 	return append([]string{
 		fmt.Sprintf("The engine still has the fault, but now its prefill pool holds %s tokens. The prompt of %s is served: it reports %s and echoes its own nonce.",
-			number(st.scene.lab.PrefillPool), number(e.SentTokens), used),
+			prose.Thousands(st.scene.lab.PrefillPool), prose.Thousands(e.SentTokens), used),
 	}, tellBound(r)...)
 }
 
@@ -151,20 +152,4 @@ func cut(text string, n int) string {
 		return strings.Join(words, " ")
 	}
 	return strings.Join(words[:n], " ") + " ..."
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return number(n) + " " + noun + "s"
-}
-
-// number writes n with commas between thousands.
-func number(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

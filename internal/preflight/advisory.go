@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Advisory is a public report of an engine that leaks, or may.
@@ -234,7 +235,7 @@ func (c *Condition) holds(f *engine.Facts) (maybe, string) {
 		if v.Value == 0 {
 			return dunno, c.Fact + " is not known"
 		}
-		return answer(v.Value > c.Over), fmt.Sprintf("%s is %s (%s)", c.Fact, grouped(v.Value), v.Source)
+		return answer(v.Value > c.Over), fmt.Sprintf("%s is %s (%s)", c.Fact, prose.Thousands(v.Value), v.Source)
 	case engine.Text:
 		if v.Value == "" {
 			return dunno, c.Fact + " is not known"

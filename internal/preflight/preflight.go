@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Schema names the JSON form of a [Report].
@@ -181,22 +182,22 @@ func (r *Report) summary(strict bool) string {
 			open[x.Severity]++
 		}
 	}
-	warnings := plural(failed[Warning], "warning")
+	warnings := prose.Plural(failed[Warning], "warning")
 	switch r.Verdict {
 	case Violation:
 		switch {
 		case failed[Error] > 0:
-			return fmt.Sprintf("do not deploy: %s failed%s", plural(failed[Error], "error rule"), first)
+			return fmt.Sprintf("do not deploy: %s failed%s", prose.Plural(failed[Error], "error rule"), first)
 		case open[Error] > 0:
-			return fmt.Sprintf("do not deploy: %s could not be checked (--strict)", plural(open[Error], "error rule"))
+			return fmt.Sprintf("do not deploy: %s could not be checked (--strict)", prose.Plural(open[Error], "error rule"))
 		}
 		return fmt.Sprintf("do not deploy: no error, %s (--strict)", warnings)
 	case Inconclusive:
 		switch {
 		case open[Error] > 0:
-			return fmt.Sprintf("not known to be safe: %s could not be checked", plural(open[Error], "error rule"))
+			return fmt.Sprintf("not known to be safe: %s could not be checked", prose.Plural(open[Error], "error rule"))
 		case strict && open[Warning] > 0:
-			return fmt.Sprintf("not known to be safe: %s could not be checked (--strict)", plural(open[Warning], "warning"))
+			return fmt.Sprintf("not known to be safe: %s could not be checked (--strict)", prose.Plural(open[Warning], "warning"))
 		}
 		return "not known to be safe: nothing could be checked"
 	}
@@ -204,11 +205,4 @@ func (r *Report) summary(strict bool) string {
 		return fmt.Sprintf("may be deployed: no error, %s", warnings)
 	}
 	return "may be deployed: no error, no warning"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -3,6 +3,8 @@ package preflight
 import (
 	"fmt"
 	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 var reachable = Rule{
@@ -81,7 +83,7 @@ var declaredRuns = Rule{
 			runs, written int
 		}{{"context window", a.Context.Value, b.Context.Value}, {"pool", a.Pool.Value, b.Pool.Value}, {"page size", a.PageSize.Value, b.PageSize.Value}} {
 			if c.runs != 0 && c.written != 0 && c.runs != c.written {
-				return fail("deploy what was reviewed, or review what runs", "%s is %s here and %s in %s", c.what, grouped(c.runs), grouped(c.written), from.Name)
+				return fail("deploy what was reviewed, or review what runs", "%s is %s here and %s in %s", c.what, prose.Thousands(c.runs), prose.Thousands(c.written), from.Name)
 			}
 		}
 		return pass("agrees with %s", from.Name)

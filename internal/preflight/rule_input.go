@@ -1,5 +1,7 @@
 package preflight
 
+import "github.com/kvcanary/kvcanary/internal/prose"
+
 var noSilentTruncation = Rule{
 	ID: "no_silent_truncation", Severity: Error,
 	Links: []string{"https://github.com/ollama/ollama/blob/main/docs/context-length.mdx"},
@@ -14,7 +16,7 @@ var noSilentTruncation = Rule{
 		}
 		f := w.Facts.Truncates
 		if d.Probe.speaksFor(w, d) && d.Probe.RejectedMin > 0 && d.Probe.Missing == "" && d.Probe.Findings == 0 {
-			return pass("a prompt of %s tokens was refused (probed)", grouped(d.Probe.RejectedMin))
+			return pass("a prompt of %s tokens was refused (probed)", prose.Thousands(d.Probe.RejectedMin))
 		}
 		return wantFlag(f, false, "silent truncation", fix)
 	},
@@ -40,10 +42,10 @@ var probed = Rule{
 		case p == nil:
 			return notApplicable("nothing was sent: --probe was not given")
 		case p.Findings > 0:
-			return fail("keep it from traffic; kvcanary run shows all of it", "%s: %s", plural(p.Findings, "finding"), p.Finding)
+			return fail("keep it from traffic; kvcanary run shows all of it", "%s: %s", prose.Plural(p.Findings, "finding"), p.Finding)
 		case p.Missing != "":
 			return unknown("run it again with more budget, or with --context and --pool", "not all was asked: %s", p.Missing)
 		}
-		return pass("prompts up to %s tokens were served and from %s refused (probed)", grouped(p.AcceptedMax), grouped(p.RejectedMin))
+		return pass("prompts up to %s tokens were served and from %s refused (probed)", prose.Thousands(p.AcceptedMax), prose.Thousands(p.RejectedMin))
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/engine"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Rule is one row of [Rules].
@@ -109,16 +110,7 @@ func said(what string, n engine.Number) string {
 	if n.AtMost {
 		what += " of at most"
 	}
-	return fmt.Sprintf("%s %s (%s)", what, grouped(n.Value), n.Source)
-}
-
-// grouped writes a number with commas between thousands.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return fmt.Sprintf("%s %s (%s)", what, prose.Thousands(n.Value), n.Source)
 }
 
 // wantFlag is the outcome of a switch that has to be on, or off.

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Text writes a report for a person: what failed, what is not known, how much
@@ -33,7 +35,7 @@ func Text(w io.Writer, r *Report) error {
 		}
 	}
 	if n := len(reports); n > 0 {
-		fmt.Fprintf(&b, "\n? warning: %s may apply; give --manifest, or --format json for all of it\n  %s\n", plural(n, "public report"), strings.Join(slices.Compact(reports), ", "))
+		fmt.Fprintf(&b, "\n? warning: %s may apply; give --manifest, or --format json for all of it\n  %s\n", prose.Plural(n, "public report"), strings.Join(slices.Compact(reports), ", "))
 	}
 	notes(&b, r)
 	fmt.Fprintf(&b, "%d passed, %d failed, %d unknown, %d do not apply\n", r.Counts[Pass], r.Counts[Fail], r.Counts[Unknown], r.Counts[NotApplicable])

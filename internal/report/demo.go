@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"sort"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Demo is what the page of `kvcanary demo` shows. Everything in it was
@@ -80,7 +82,7 @@ func (l MapLeak) Where() string {
 	case l.Pages[n-1]-l.Pages[0] == n-1:
 		return fmt.Sprintf("P%d to P%d", l.Pages[0], l.Pages[n-1])
 	}
-	return fmt.Sprintf("%s pages from P%d to P%d", thousands(n), l.Pages[0], l.Pages[n-1])
+	return fmt.Sprintf("%s pages from P%d to P%d", prose.Thousands(n), l.Pages[0], l.Pages[n-1])
 }
 
 // Which says which part of the canary it is.
@@ -88,7 +90,7 @@ func (l MapLeak) Which() string {
 	if l.Words == 0 {
 		return "its short form"
 	}
-	return fmt.Sprintf("%s to %s", thousands(l.Word), thousands(l.Word+l.Words-1))
+	return fmt.Sprintf("%s to %s", prose.Thousands(l.Word), prose.Thousands(l.Word+l.Words-1))
 }
 
 //go:embed demo.html
@@ -103,7 +105,7 @@ var style string
 // fetched from anywhere.
 func WriteDemo(w io.Writer, d Demo) error {
 	t, err := template.New("demo").Funcs(template.FuncMap{
-		"thousands": thousands,
+		"thousands": prose.Thousands,
 		"chart":     func(m *PageMap) template.HTML { return m.chart() },
 		"legend":    func(m *PageMap) []legendRow { return m.legend() },
 		"inc":       func(i int) int { return i + 1 },
@@ -160,11 +162,3 @@ func (m *PageMap) owners() []string {
 
 // Owners is how many other requests' pages were read.
 func (m *PageMap) Owners() int { return len(m.owners()) }
-
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // smallDemo is a demo page's content of the small scale's size.
@@ -93,7 +95,7 @@ func TestFullScaleMapStaysSmall(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 681280: "681,280", 1048576: "1,048,576"} {
-		if got := thousands(n); got != want {
+		if got := prose.Thousands(n); got != want {
 			t.Errorf("thousands(%d) = %q, want %q", n, got, want)
 		}
 	}

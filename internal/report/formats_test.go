@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -185,7 +186,7 @@ func TestLongRunsMakeSmallPages(t *testing.T) {
 		n = 2_000
 	}
 	got := render(t, hostileRun(t, n), "html")
-	if len(got) > 5<<20 || !strings.Contains(got, fmt.Sprintf("of %s exchanges are drawn", thousands(n))) {
+	if len(got) > 5<<20 || !strings.Contains(got, fmt.Sprintf("of %s exchanges are drawn", prose.Thousands(n))) {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // The limits of a step: annotations beyond them are dropped without a word.
@@ -31,14 +33,14 @@ func GitHub(w io.Writer, run *Run) error {
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "::warning title=kvcanary::%s\n", data(r.Reason))
 	}
-	fmt.Fprintf(&b, "::notice title=kvcanary::%s\n", data(fmt.Sprintf("verdict %s: %s, %s", r.Verdict, plural(r.Spent.Exchanges, "exchange"), plural(len(r.Findings), "finding"))))
+	fmt.Fprintf(&b, "::notice title=kvcanary::%s\n", data(fmt.Sprintf("verdict %s: %s, %s", r.Verdict, prose.Plural(r.Spent.Exchanges, "exchange"), prose.Plural(len(r.Findings), "finding"))))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // data escapes a message, property the value of a property as well.
 func data(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(printable(s))
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(prose.Printable(s))
 }
 
 func property(s string) string { return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data(s)) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -58,7 +59,7 @@ type usageRow struct {
 // HTML writes a run as one page that needs nothing else.
 func HTML(w io.Writer, run *Run) error {
 	t, err := template.New("run").Funcs(template.FuncMap{
-		"thousands": thousands, "bound": Bound, "printable": printable, "plural": plural,
+		"thousands": prose.Thousands, "bound": Bound, "printable": prose.Printable, "plural": prose.Plural,
 		"percent": func(p float64) string { return fmt.Sprintf("%.0f %%", 100*p) },
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}).Parse(style + runPage)
@@ -101,7 +102,9 @@ func headline(r *campaign.Result) string {
 
 func evidenceOf(run *Run, f oracle.Finding) pageEvidence {
 	out := pageEvidence{Finding: f, Quote: quote(f.Evidence)}
-	say := func(format string, a ...any) { out.Details = append(out.Details, printable(fmt.Sprintf(format, a...))) }
+	say := func(format string, a ...any) {
+		out.Details = append(out.Details, prose.Printable(fmt.Sprintf(format, a...)))
+	}
 	if f.Channel != "" {
 		say("in %s", f.Channel)
 	}
@@ -170,7 +173,7 @@ func (p *page) timeline() {
 		}
 		lanes[lane] = x + width
 		p.Bars = append(p.Bars, bar{x, float64(lane * 14), width, barClass(e, leaked[e.Seq]),
-			printable(fmt.Sprintf("exchange %d: %s %s, tenant %s, %d tokens, HTTP %d", e.Seq, e.Protocol, e.Label, e.Tenant, e.SentTokens, e.Answer.Status))})
+			prose.Printable(fmt.Sprintf("exchange %d: %s %s, tenant %s, %d tokens, HTTP %d", e.Seq, e.Protocol, e.Label, e.Tenant, e.SentTokens, e.Answer.Status))})
 	}
 }
 
@@ -203,7 +206,7 @@ func (p *page) usage() {
 		if e.Answer == nil || e.Answer.Usage == nil || !e.Answer.Served() {
 			continue
 		}
-		row := usageRow{e.Seq, e.SentTokens, e.Answer.Usage.Prompt, printable(e.Protocol + " " + e.Label), false}
+		row := usageRow{e.Seq, e.SentTokens, e.Answer.Usage.Prompt, prose.Printable(e.Protocol + " " + e.Label), false}
 		row.Off = row.Reported*10 < row.Sent*9
 		if row.Off && len(p.Usage) < 20 {
 			p.Usage = append(p.Usage, row)
@@ -227,7 +230,7 @@ func repeat(r *campaign.Result) string {
 // shellWord is a word as a shell takes it for one: whoever repeats a run may
 // have the directory from a stranger.
 func shellWord(s string) string {
-	s = printable(s)
+	s = prose.Printable(s)
 	bare := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}

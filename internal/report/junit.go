@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 type junitSuite struct {
@@ -43,16 +44,16 @@ type junitText struct {
 func JUnit(w io.Writer, run *Run) error {
 	r := run.Result
 	s := junitSuite{Name: "kvcanary", Timestamp: r.Started.UTC().Format("2006-01-02T15:04:05"), Time: seconds(r.Ended.Sub(r.Started).Seconds())}
-	class := "kvcanary." + strings.ReplaceAll(printable(r.Target.Model), ".", "_")
+	class := "kvcanary." + strings.ReplaceAll(prose.Printable(r.Target.Model), ".", "_")
 	for _, p := range r.Protocols {
-		c := junitCase{Name: printable(p.Name), Class: class, Time: seconds(p.Seconds)}
+		c := junitCase{Name: prose.Printable(p.Name), Class: class, Time: seconds(p.Seconds)}
 		for _, f := range r.Findings {
 			if f.Protocol == p.Name {
-				c.Failures = append(c.Failures, junitText{printable(f.Explain), printable(string(f.Kind)), fmt.Sprintf("exchange %d, tenant %s\n%s", f.Exchange, printable(f.Tenant), quote(f.Evidence))})
+				c.Failures = append(c.Failures, junitText{prose.Printable(f.Explain), prose.Printable(string(f.Kind)), fmt.Sprintf("exchange %d, tenant %s\n%s", f.Exchange, prose.Printable(f.Tenant), quote(f.Evidence))})
 			}
 		}
 		if p.Verdict == campaign.Inconclusive && len(c.Failures) == 0 {
-			c.Skipped = &junitText{Message: printable(p.Reason)}
+			c.Skipped = &junitText{Message: prose.Printable(p.Reason)}
 		}
 		if p.Bound != nil {
 			c.SystemOut = Bound(p.Bound)
@@ -61,11 +62,11 @@ func JUnit(w io.Writer, run *Run) error {
 	}
 	for _, x := range r.Choices {
 		if !x.Runs {
-			s.add(junitCase{Name: printable(x.Protocol), Class: class, Time: seconds(0), Skipped: &junitText{Message: printable(x.Reason)}})
+			s.add(junitCase{Name: prose.Printable(x.Protocol), Class: class, Time: seconds(0), Skipped: &junitText{Message: prose.Printable(x.Reason)}})
 		}
 	}
 	if r.Verdict == campaign.Inconclusive && (len(r.Protocols) == 0 || r.Controls.NeverSentHits > 0) {
-		s.add(junitCase{Name: "run", Class: class, Time: seconds(0), Error: &junitText{Message: printable(r.Reason), Type: "inconclusive"}})
+		s.add(junitCase{Name: "run", Class: class, Time: seconds(0), Error: &junitText{Message: prose.Printable(r.Reason), Type: "inconclusive"}})
 	}
 	return s.write(w)
 }

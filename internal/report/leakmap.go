@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // maxStrips is how many prompts the leak map shows.
@@ -56,7 +58,7 @@ func (p *page) leakMap() {
 			}
 			slices.Sort(pages[from])
 			all := (e.SentTokens + size - 1) / size
-			s := strip{Name: printable(fmt.Sprintf("exchange %d, tenant %s", from, e.Tenant)), Pages: all}
+			s := strip{Name: prose.Printable(fmt.Sprintf("exchange %d, tenant %s", from, e.Tenant)), Pages: all}
 			var words []string
 			for _, n := range pages[from] {
 				width := float64(p.Width) / float64(max(all, 1))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Markdown writes a run for a ticket: the verdict first, then evidence, then
@@ -17,7 +19,7 @@ func Markdown(w io.Writer, run *Run) error {
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| target | %s, model %s |\n", code(r.Target.BaseURL), code(r.Target.Model))
 	fmt.Fprintf(&b, "| when | %s to %s UTC |\n", r.Started.UTC().Format("2006-01-02 15:04:05"), r.Ended.UTC().Format("15:04:05"))
-	fmt.Fprintf(&b, "| spent | %s, %s prompt and %s answer tokens |\n", plural(r.Spent.Exchanges, "exchange"), thousands(r.Spent.PromptTokens), thousands(r.Spent.CompletionTokens))
+	fmt.Fprintf(&b, "| spent | %s, %s prompt and %s answer tokens |\n", prose.Plural(r.Spent.Exchanges, "exchange"), prose.Thousands(r.Spent.PromptTokens), prose.Thousands(r.Spent.CompletionTokens))
 	fmt.Fprintf(&b, "| repeat | kvcanary %s, seed %d, key %s |\n", plainMarkdown(r.Version), r.Seed, code(r.KeyID))
 	markdownFindings(&b, run)
 	b.WriteString("\n## Covered\n\n| protocol | verdict | exchanges | served | refused | what it means |\n|---|---|---|---|---|---|\n")
@@ -46,7 +48,7 @@ func markdownFindings(b *strings.Builder, run *Run) {
 	b.WriteString("\n## Findings\n")
 	for i, f := range r.Findings {
 		if i == shown {
-			fmt.Fprintf(b, "\nand %s more, in result.json\n", plural(len(r.Findings)-shown, "finding"))
+			fmt.Fprintf(b, "\nand %s more, in result.json\n", prose.Plural(len(r.Findings)-shown, "finding"))
 			break
 		}
 		fmt.Fprintf(b, "\n**%s** in %s, exchange %d, tenant %s: %s\n", plainMarkdown(string(f.Kind)), plainMarkdown(f.Protocol), f.Exchange, code(f.Tenant), plainMarkdown(f.Explain))
@@ -81,12 +83,12 @@ func requestID(run *Run, seq int) string {
 // plainMarkdown escapes whatever could be markup.
 func plainMarkdown(s string) string {
 	return strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "<", "&lt;", ">", "&gt;", "|", "\\|", "#", "\\#", "!", "\\!", "@", "&#64;").
-		Replace(printable(s))
+		Replace(prose.Printable(s))
 }
 
 // code writes text as code, which nothing in it can end.
 func code(s string) string {
-	s = strings.NewReplacer("`", "'", "|", "\\|", "<", "‹", ">", "›").Replace(printable(s))
+	s = strings.NewReplacer("`", "'", "|", "\\|", "<", "‹", ">", "›").Replace(prose.Printable(s))
 	if s == "" {
 		return "-"
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/preflight"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // PreflightJUnit writes a preflight as JUnit XML: a test case for each result.
@@ -23,10 +24,10 @@ func PreflightJUnit(w io.Writer, r *preflight.Report) error {
 		}
 		name := x.Rule
 		if x.Worker != "" {
-			name += " " + printable(x.Worker)
+			name += " " + prose.Printable(x.Worker)
 		}
 		c := junitCase{Name: name, Class: "kvcanary.preflight." + string(x.Severity), Time: seconds(0)}
-		message := junitText{printable(x.Compared), string(x.Severity), printable(x.Why + "; " + x.Fix)}
+		message := junitText{prose.Printable(x.Compared), string(x.Severity), prose.Printable(x.Why + "; " + x.Fix)}
 		switch {
 		case x.State == preflight.Fail && x.Severity != preflight.Note:
 			c.Failures = []junitText{message}
@@ -54,7 +55,7 @@ func PreflightSARIF(w io.Writer, r *preflight.Report, version, place string) err
 		if _, known := index[x.Rule]; !known {
 			index[x.Rule] = len(rules)
 			rules = append(rules, object{
-				"id": "kvcanary/preflight/" + x.Rule, "name": x.Rule, "shortDescription": object{"text": x.Why}, "help": object{"text": printable(x.Fix)},
+				"id": "kvcanary/preflight/" + x.Rule, "name": x.Rule, "shortDescription": object{"text": x.Why}, "help": object{"text": prose.Printable(x.Fix)},
 				"defaultConfiguration": object{"level": levels[x.Severity]}, "properties": object{"tags": append([]string{"security"}, x.AISVS...)},
 			})
 		}
@@ -71,7 +72,7 @@ func PreflightSARIF(w io.Writer, r *preflight.Report, version, place string) err
 		sum := sha256.Sum256([]byte(x.Rule + "\n" + x.Worker))
 		results = append(results, object{
 			"ruleId": "kvcanary/preflight/" + x.Rule, "ruleIndex": index[x.Rule], "level": level,
-			"message":             object{"text": printable(fmt.Sprintf("%s: %s. %s", x.State, x.Compared, x.Fix))},
+			"message":             object{"text": prose.Printable(fmt.Sprintf("%s: %s. %s", x.State, x.Compared, x.Fix))},
 			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": filepath.ToSlash(file)}, "region": object{"startLine": 1}}}},
 			"partialFingerprints": object{"primaryLocationLineHash": hex.EncodeToString(sum[:8])},
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Run is a run directory as reports see it: never what is in memory.
@@ -36,7 +37,7 @@ func Open(dir string) (*Run, error) {
 		r.Result = &campaign.Result{
 			Schema: campaign.Schema, Verdict: campaign.Inconclusive, Target: l.Plan.Target, Seed: l.Plan.Seed, Run: l.Plan.Run,
 			KeyID: l.Plan.KeyID, Started: l.Plan.Started, Version: l.Plan.Version,
-			Reason: fmt.Sprintf("the run ended before its result was written; %s are kept: go on with it, or run it again", plural(len(l.Exchanges), "exchange")),
+			Reason: fmt.Sprintf("the run ended before its result was written; %s are kept: go on with it, or run it again", prose.Plural(len(l.Exchanges), "exchange")),
 		}
 	}
 	return r, nil

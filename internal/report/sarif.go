@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // maxResults is how many results of a run code scanning keeps.
@@ -51,7 +52,7 @@ func SARIF(w io.Writer, run *Run) error {
 		k := index[f.Kind]
 		results = append(results, object{
 			"ruleId": rules[k]["id"], "ruleIndex": k, "level": kinds[k].level,
-			"message":             object{"text": printable(fmt.Sprintf("%s (protocol %s, exchange %d, tenant %s)", f.Explain, f.Protocol, f.Exchange, f.Tenant))},
+			"message":             object{"text": prose.Printable(fmt.Sprintf("%s (protocol %s, exchange %d, tenant %s)", f.Explain, f.Protocol, f.Exchange, f.Tenant))},
 			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": filepath.ToSlash(run.Place.File)}, "region": object{"startLine": max(run.Place.Line, 1)}}}},
 			"partialFingerprints": object{"primaryLocationLineHash": fingerprint(run, f)},
 			"properties":          object{"exchange": f.Exchange, "protocol": f.Protocol},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 const (
@@ -21,11 +22,11 @@ const (
 // then what was and was not covered. At most 80 columns.
 func Text(w io.Writer, r *campaign.Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "verdict: %s\n", printable(string(r.Verdict)))
+	fmt.Fprintf(&b, "verdict: %s\n", prose.Printable(string(r.Verdict)))
 	if r.Reason != "" {
 		paragraph(&b, "", r.Reason)
 	}
-	fmt.Fprintf(&b, "target:  %s, model %s\n", printable(r.Target.BaseURL), printable(r.Target.Model))
+	fmt.Fprintf(&b, "target:  %s, model %s\n", prose.Printable(r.Target.BaseURL), prose.Printable(r.Target.Model))
 	findings(&b, r)
 	diagnosis(&b, r.Diagnosis)
 	b.WriteString("\n")
@@ -34,14 +35,14 @@ func Text(w io.Writer, r *campaign.Result) error {
 	}
 	for _, c := range r.Choices {
 		if !c.Runs {
-			fmt.Fprintf(&b, "%-9s not run\n", printable(c.Protocol))
+			fmt.Fprintf(&b, "%-9s not run\n", prose.Printable(c.Protocol))
 			paragraph(&b, "          ", c.Reason)
 		}
 	}
 	b.WriteString("\n")
 	limits(&b, r.Limits)
 	fmt.Fprintf(&b, "spent:   %s in %s, %s prompt and %s answer tokens\n",
-		plural(r.Spent.Exchanges, "exchange"), plural(r.Spent.Requests, "request"), thousands(r.Spent.PromptTokens), thousands(r.Spent.CompletionTokens))
+		prose.Plural(r.Spent.Exchanges, "exchange"), prose.Plural(r.Spent.Requests, "request"), prose.Thousands(r.Spent.PromptTokens), prose.Thousands(r.Spent.CompletionTokens))
 	controls(&b, r.Controls)
 	closing(&b, r)
 	_, err := io.WriteString(w, b.String())
@@ -51,10 +52,10 @@ func Text(w io.Writer, r *campaign.Result) error {
 func findings(b *strings.Builder, r *campaign.Result) {
 	for i, f := range r.Findings {
 		if i == shown {
-			fmt.Fprintf(b, "\n  and %s more; all of them are in the JSON\n", plural(len(r.Findings)-shown, "finding"))
+			fmt.Fprintf(b, "\n  and %s more; all of them are in the JSON\n", prose.Plural(len(r.Findings)-shown, "finding"))
 			return
 		}
-		fmt.Fprintf(b, "\n%s: %s, exchange %d, tenant %s\n", strings.ToUpper(printable(string(f.Kind))), printable(f.Protocol), f.Exchange, printable(f.Tenant))
+		fmt.Fprintf(b, "\n%s: %s, exchange %d, tenant %s\n", strings.ToUpper(prose.Printable(string(f.Kind))), prose.Printable(f.Protocol), f.Exchange, prose.Printable(f.Tenant))
 		paragraph(b, "  ", f.Explain)
 		if text := quote(f.Evidence); text != "" {
 			paragraph(b, "  > ", text)
@@ -64,7 +65,7 @@ func findings(b *strings.Builder, r *campaign.Result) {
 
 // quote is the evidence of a finding, cut: always words that kvcanary minted.
 func quote(e oracle.Evidence) string {
-	words := strings.Fields(printable(e.Text))
+	words := strings.Fields(prose.Printable(e.Text))
 	if len(words) > evidence {
 		return strings.Join(words[:evidence], " ") + " ..."
 	}
@@ -73,7 +74,7 @@ func quote(e oracle.Evidence) string {
 
 func protocol(b *strings.Builder, p campaign.ProtocolResult) {
 	fmt.Fprintf(b, "%-9s %-12s %d exchanges, %d served, %d refused; %s tokens, %.1f s\n",
-		printable(p.Name), printable(string(p.Verdict)), p.Exchanges, p.Served, p.Refused, thousands(p.PromptTokens), p.Seconds)
+		prose.Printable(p.Name), prose.Printable(string(p.Verdict)), p.Exchanges, p.Served, p.Refused, prose.Thousands(p.PromptTokens), p.Seconds)
 	if p.Reason != "" {
 		paragraph(b, "          ", p.Reason)
 	}
@@ -88,7 +89,7 @@ func Bound(b *campaign.Bound) string {
 		return "nothing is bounded: this protocol has no test whose power is known well enough"
 	}
 	return fmt.Sprintf("with %.0f %% confidence fewer than %s of such prompts leak (%s, power %.2f)",
-		100*b.Confidence, percent(b.RateUpper), plural(b.N, "test"), b.Sensitivity)
+		100*b.Confidence, percent(b.RateUpper), prose.Plural(b.N, "test"), b.Sensitivity)
 }
 
 func limits(b *strings.Builder, l campaign.Limits) {
@@ -97,7 +98,7 @@ func limits(b *strings.Builder, l campaign.Limits) {
 		b.WriteString("limits:  none was found\n")
 		return
 	case l.RejectedMin == 0:
-		fmt.Fprintf(b, "limits:  served up to %s tokens, refused none\n", thousands(l.AcceptedMax))
+		fmt.Fprintf(b, "limits:  served up to %s tokens, refused none\n", prose.Thousands(l.AcceptedMax))
 		return
 	}
 	how, about := l.Rejection, ""
@@ -108,7 +109,7 @@ func limits(b *strings.Builder, l campaign.Limits) {
 		about = "about "
 	}
 	paragraph(b, "", fmt.Sprintf("limits: served whole up to %s tokens; from %s%s on: %s",
-		thousands(l.AcceptedMax), about, thousands(l.RejectedMin), how))
+		prose.Thousands(l.AcceptedMax), about, prose.Thousands(l.RejectedMin), how))
 }
 
 func controls(b *strings.Builder, c campaign.Controls) {
@@ -157,7 +158,7 @@ func Paragraph(w io.Writer, indent, text string) error {
 // paragraph wraps text at 80 columns, each line behind the indent.
 func paragraph(b *strings.Builder, indent, text string) {
 	line := indent
-	for _, word := range strings.Fields(printable(text)) {
+	for _, word := range strings.Fields(prose.Printable(text)) {
 		if len(line) > len(indent) && len(line)+1+len(word) > columns {
 			b.WriteString(line + "\n")
 			line = indent
@@ -175,24 +176,6 @@ func paragraph(b *strings.Builder, indent, text string) {
 	}
 }
 
-// Printable is text as a terminal may be given it, whoever wrote it.
-func Printable(s string) string { return printable(s) }
-
-// printable replaces what could drive a terminal, in text that may come from a
-// target: control characters and bidirectional overrides.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < 0x20 || r >= 0x7f && r < 0xa0,
-			r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r == 0x2028, r == 0x2029:
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
-
 func percent(rate float64) string {
 	switch p := 100 * rate; {
 	case p >= 10:
@@ -202,11 +185,4 @@ func percent(rate float64) string {
 	default:
 		return fmt.Sprintf("%.3f %%", p)
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
 }
