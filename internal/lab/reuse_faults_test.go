@@ -134,15 +134,18 @@ func shown(tenant, stem string, p model.Picture) (r Request, want string) {
 	return r, says
 }
 
+// mixes is whether two tenants get each other's pages where the key leaves
+// something out, by the defences that are on.
+var mixes = []struct {
+	defences []string
+	mixed    bool
+}{
+	{nil, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false}, {[]string{"full_compare", "zero_on_alloc:all"}, true},
+}
+
 // Two tenants ask the same about two pictures.
 func TestThinKeyOmitsPictures(t *testing.T) {
-	type mixes struct {
-		defences []string
-		mixed    bool
-	}
-	for _, c := range brief([]mixes{
-		{nil, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false}, {[]string{"full_compare", "zero_on_alloc:all"}, true},
-	}, 2) {
+	for _, c := range brief(mixes, 2) {
 		e := with(t, "thin_key:omit_media", c.defences...)
 		rng := rand.New(rand.NewPCG(1, 25))
 		for i := range uint8(3) {
@@ -166,13 +169,7 @@ func TestThinKeyOmitsPictures(t *testing.T) {
 
 // Two tenants ask two adapters the same.
 func TestThinKeyOmitsAdapters(t *testing.T) {
-	type mixes struct {
-		defences []string
-		mixed    bool
-	}
-	for _, c := range brief([]mixes{
-		{nil, true}, {[]string{"salt"}, false}, {[]string{"block_tags"}, false}, {[]string{"full_compare", "zero_on_alloc:all"}, true},
-	}, 2) {
+	for _, c := range brief(mixes, 2) {
 		e := with(t, "thin_key:omit_adapter", c.defences...)
 		rng := rand.New(rand.NewPCG(1, 26))
 		for range 3 {
