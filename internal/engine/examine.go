@@ -63,7 +63,7 @@ func (a *asker) trouble(ctx context.Context) string {
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
 		return "it does not answer in time"
 	case errors.As(err, &op):
-		return "cannot be reached: " + op.Err.Error()
+		return "cannot be reached: " + op.Err.Error() + ": is it running, and the address right?"
 	default:
 		var u *url.Error
 		if errors.As(err, &u) {
