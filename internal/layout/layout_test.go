@@ -35,8 +35,11 @@ var mayImport = map[string][]string{
 	"internal/preflight": {"internal/engine", "internal/prose"},
 	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire", "internal/prose"},
 	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
-	"internal/explore":   {"internal/lab/handoff"},
-	"spec":               {},
+	// What a client sends and is told, without a network.
+	"internal/guard/shape":   {"internal/prose"},
+	"internal/guard/request": {"internal/guard/shape"},
+	"internal/explore":       {"internal/lab/handoff"},
+	"spec":                   {},
 	// The lab must not know what a canary is.
 	"internal/lab":             {"pagetag", "internal/lab/..."},
 	"internal/lab/model":       {"pagetag"},
