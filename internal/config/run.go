@@ -44,7 +44,7 @@ type Known struct{ Protocols, Dialects []string }
 // [*Error]. Paths in it are taken as flags take them: from the directory in
 // which kvcanary runs.
 func ReadRun(file string, b []byte, known Known) (*Run, error) {
-	root, bad := parse(b)
+	root, bad := parse(b, kind{"target", "one run"})
 	r := &Run{}
 	if bad == nil {
 		bad = r.fields(root, known)

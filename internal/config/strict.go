@@ -44,8 +44,14 @@ type field struct {
 	set  func(*yaml.Node) *Error
 }
 
+// kind is what a file is about, for messages.
+type kind struct {
+	needs string // the field that no such file can do without
+	one   string // what one file is
+}
+
 // parse returns the one document of a file.
-func parse(b []byte) (*yaml.Node, *Error) {
+func parse(b []byte, k kind) (*yaml.Node, *Error) {
 	if len(b) > maxFile {
 		return nil, &Error{Reason: fmt.Sprintf("more than %d bytes: is this a configuration?", maxFile)}
 	}
@@ -58,11 +64,11 @@ func parse(b []byte) (*yaml.Node, *Error) {
 		if err != nil && err.Error() != "EOF" {
 			return nil, syntaxError(err)
 		}
-		return nil, &Error{Reason: "nothing is written in it: it needs at least target"}
+		return nil, &Error{Reason: "nothing is written in it: it needs at least " + k.needs}
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		return nil, &Error{Line: more.Line, Column: more.Column, Reason: "a second document begins: one file is one run"}
+		return nil, &Error{Line: more.Line, Column: more.Column, Reason: "a second document begins: one file is " + k.one}
 	case err.Error() != "EOF":
 		return nil, syntaxError(err)
 	}

@@ -2,6 +2,8 @@ package config
 
 import (
 	"math"
+	"net"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,6 +58,79 @@ func count(what string, least int, out *int) field {
 			return at(n, "%s is %d: it must be at least %d", what, v, least)
 		}
 		*out = int(v)
+		return nil
+	}}
+}
+
+// decimal takes a number from least to most.
+func decimal(what string, least, most float64, out *float64) field {
+	return field{what, func(n *yaml.Node) *Error {
+		if err := scalar(n, what, "a number"); err != nil {
+			return err
+		}
+		v, err := strconv.ParseFloat(digits(n), 64)
+		if err != nil || n.Tag != "!!int" && n.Tag != "!!float" || !(v >= least && v <= most) {
+			return at(n, "%s: write a number from %v to %v", what, least, most)
+		}
+		*out = v
+		return nil
+	}}
+}
+
+// flag takes true or false.
+func flag(what string, out *bool) field {
+	return field{what, func(n *yaml.Node) *Error {
+		if err := scalar(n, what, "true or false"); err != nil {
+			return err
+		}
+		if n.Tag != "!!bool" {
+			return at(n, "%s holds %s: write true or false", what, kindOf(n))
+		}
+		*out = strings.EqualFold(n.Value, "true")
+		return nil
+	}}
+}
+
+// choice takes one word of a list.
+func choice(what string, words []string, out *string) field {
+	return field{what, func(n *yaml.Node) *Error {
+		if err := str(what, out).set(n); err != nil {
+			return err
+		}
+		return oneOf(n, what, words)
+	}}
+}
+
+// address takes a host and a port to listen on. A host left out is every one.
+func address(what string, out *string) field {
+	return field{what, func(n *yaml.Node) *Error {
+		if err := str(what, out).set(n); err != nil {
+			return err
+		}
+		_, port, err := net.SplitHostPort(*out)
+		if v, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || v > math.MaxUint16 {
+			return at(n, "%s: write HOST:PORT, such as 127.0.0.1:8080", what)
+		}
+		return nil
+	}}
+}
+
+// address of a server: http or https, with a host, and nothing that would be
+// lost or shown.
+func serverURL(what string, out *string) field {
+	return field{what, func(n *yaml.Node) *Error {
+		if err := str(what, out).set(n); err != nil {
+			return err
+		}
+		u, err := url.Parse(*out)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+			return at(n, "%s: write an address such as http://127.0.0.1:8000", what)
+		case u.User != nil:
+			return at(n, "%s holds a name or a password: no key belongs into a file, name the environment variable that holds it", what)
+		case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+			return at(n, "%s: write the address without ? and #", what)
+		}
 		return nil
 	}}
 }
