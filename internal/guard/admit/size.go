@@ -1,0 +1,121 @@
+package admit
+
+import "math"
+
+// Unbounded is the AtMost of a size that nothing bounds.
+const Unbounded = math.MaxInt
+
+// Body is what was seen of a request while it was read.
+type Body struct {
+	Bytes  int64 // of the body as it goes upstream
+	Output int   // tokens that the client lets the answer have; 0 where it does not say
+	Opaque int   // parts that are no text: pictures, sound, files
+	// Structured is how many of the bytes a chat template writes out anew rather
+	// than as they stand: tool definitions, tool calls, documents, schemas. Depth
+	// is how deep objects and lists are nested in them.
+	Structured int64
+	Depth      int
+}
+
+// Size is what is known of the length of a prompt, in tokens.
+type Size struct {
+	AtLeast int // it is no shorter
+	AtMost  int // it is no longer; Unbounded where nothing says so
+	Output  int // tokens that the answer may have; 0 where the client does not say
+	// Tried says that it was counted as well as it can be: what is open now
+	// stays open.
+	Tried bool
+	// Why says for people what keeps it open; "" where only counting is left to do.
+	Why string
+}
+
+// Bound is the size of a prompt by its bytes alone.
+//
+// A vocabulary that falls back to bytes never has more tokens than bytes, and
+// JSON never has fewer bytes than the text it carries: an escape is longer than
+// what it stands for, and the names, quotes and braces of a message are longer
+// than the few special tokens that a chat template puts in their place. Three
+// things do not stand in the bytes, and are added: what a template says on its
+// own ([Policy].TemplateTokens), parts other than text ([Policy].OpaqueTokens
+// each), and how a template spreads out what it writes anew
+// ([Policy].StructuredFactor).
+func Bound(b Body, p Policy) Size {
+	s := Size{AtMost: p.tokensOf(max(0, b.Bytes)), Output: max(0, b.Output)}
+	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), p.structured(b))
+	switch opaque := p.opaque(b); {
+	case opaque == Unbounded:
+		s.AtMost, s.Why = Unbounded, whyOpaque
+	default:
+		s.AtMost = add(s.AtMost, opaque)
+	}
+	return s
+}
+
+const whyOpaque = "it has parts other than text, and nothing says how many tokens one of them has at most: set opaque_tokens"
+
+// BytesFor is the longest body whose prompt, if it is plain text, is sure to be
+// under a limit: so much may go upstream before its end is seen. 0 is none.
+func BytesFor(l Limit, p Policy) int64 {
+	left := l.Tokens - max(0, p.TemplateTokens)
+	if left <= 0 {
+		return 0
+	}
+	n := int64(min(float64(left)/p.perByte(), 1<<50)) // no body is longer
+	for n > 0 && p.tokensOf(n) > left { // rounding
+		n--
+	}
+	return n
+}
+
+// tokensOf bounds the tokens of text by its bytes.
+func (p Policy) tokensOf(bytes int64) int {
+	return whole(float64(bytes) * p.perByte())
+}
+
+// perByte is the bound on tokens a byte. A factor of 0 would say that every
+// prompt is empty.
+func (p Policy) perByte() float64 {
+	if p.TokensPerByte > 0 {
+		return p.TokensPerByte
+	}
+	return 1
+}
+
+// structured bounds the tokens that what is written anew has beyond its bytes.
+// Written with an indent of four, every line has at least one byte of the
+// original, a line end and four blanks a level; and a byte may be written as an
+// escape of six.
+func (p Policy) structured(b Body) int {
+	factor := p.StructuredFactor
+	if factor <= 0 {
+		factor = 7 + 4*float64(max(0, b.Depth))
+	}
+	return whole(float64(max(0, b.Structured)) * max(0, factor-1) * p.perByte())
+}
+
+// opaque bounds the tokens of parts other than text.
+func (p Policy) opaque(b Body) int {
+	switch {
+	case b.Opaque <= 0:
+		return 0
+	case p.OpaqueTokens <= 0:
+		return Unbounded
+	}
+	return whole(float64(b.Opaque) * float64(p.OpaqueTokens))
+}
+
+// whole rounds up; what is more than any count is Unbounded.
+func whole(f float64) int {
+	if f = math.Ceil(f); f >= 1<<62 {
+		return Unbounded
+	}
+	return int(f)
+}
+
+// add stays at Unbounded once it is there. Neither is negative.
+func add(a, b int) int {
+	if a > Unbounded-b {
+		return Unbounded
+	}
+	return a + b
+}
