@@ -65,10 +65,13 @@ func (s *smallest) less(n, kept int, what, from string) {
 // refuses, the limit is not known. Margin is kept free below everything.
 func Of(workers []engine.Facts, given Given, margin int, model string, at time.Time) Limit {
 	var prompt, total smallest
-	silent := 0 // workers whose pool nobody knows
+	silent, unasked := 0, 0 // workers whose pool nobody knows, and those of them that never spoke
 	for i := range workers {
 		if !bound(&workers[i], model, &prompt, &total) {
 			silent++
+			if workers[i].Engine == "" {
+				unasked++
+			}
 		}
 	}
 	configured := given.add(&prompt, &total)
@@ -77,7 +80,7 @@ func Of(workers []engine.Facts, given Given, margin int, model string, at time.T
 	case configured: // the operator answers for it, and nothing measured makes it larger
 		l.At = time.Time{}
 	case len(workers) == 0 || silent > 0:
-		return Limit{Source: unknown(len(workers), silent, prompt), At: at}
+		return Limit{Source: unknown(len(workers), silent, unasked, prompt), At: at}
 	}
 	if margin > 0 {
 		l.Tokens = max(1, l.Tokens-margin)
@@ -87,9 +90,9 @@ func Of(workers []engine.Facts, given Given, margin int, model string, at time.T
 }
 
 // unknown says why there is no limit.
-func unknown(workers, silent int, known smallest) string {
+func unknown(workers, silent, unasked int, known smallest) string {
 	const todo = ": state the pool under limits, or let the guard read where the engine states it"
-	if workers == 0 {
+	if unasked == workers {
 		return "no worker could be asked" + todo
 	}
 	s := fmt.Sprintf("%s of %d says how large its KV pool is or from which length on it refuses", prose.Thousands(workers-silent), workers)

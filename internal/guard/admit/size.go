@@ -61,7 +61,7 @@ func BytesFor(l Limit, p Policy) int64 {
 		return 0
 	}
 	n := int64(min(float64(left)/p.perByte(), 1<<50)) // no body is longer
-	for n > 0 && p.tokensOf(n) > left { // rounding
+	for n > 0 && p.tokensOf(n) > left {               // rounding
 		n--
 	}
 	return n
