@@ -11,6 +11,8 @@ const (
 	tokenRoom = 128
 	// tokenBack is how many bytes before its dash belong to a token.
 	tokenBack = 32
+	// tokenName is the word before the dash, as far as it is there.
+	tokenName = "canary"
 )
 
 // anchors looks for short tokens. The rarest thing about a token is its dash,
@@ -119,10 +121,9 @@ func tokenStart(b []byte, d int) (int, bool) {
 	if i > 0 && b[i-1] == '\\' { // Markdown escapes the dash
 		i--
 	}
-	const name = "canary"
 	start, ok := 0, false
-	for k := len(name) - 1; k >= 0; k-- {
-		n := endsWithLetter(b[max(0, d-tokenBack):i], name[k])
+	for k := len(tokenName) - 1; k >= 0; k-- {
+		n := endsWithLetter(b[max(0, d-tokenBack):i], tokenName[k])
 		if n == 0 {
 			break
 		}

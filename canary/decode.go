@@ -5,12 +5,14 @@ package canary
 type view interface {
 	write(p []byte, off int64)
 	end() // the stretch, if there is one, ends here
+	pending(end int64) Pending
+	underWay() (Hit, bool)
 }
 
 // newViews returns the views that decode, each with scanners of its own.
 func newViews(c *Coder, o ScanOptions, found func(Hit)) []view {
 	base := func(name string, digits *[256]uint8, bits, least, phases int) view {
-		s := &stretches{digits: digits, least: least}
+		s := &stretches{name: name, digits: digits, least: least}
 		for k := range phases {
 			d := &decoded{}
 			d.text.init(c, o, func(f finding) { found(f.hit(name)) })

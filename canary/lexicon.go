@@ -25,6 +25,7 @@ const (
 	maxLetters = 8
 	slotBits   = 14
 	filterBits = 16
+	beginBits  = 18
 	slotMult   = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
 )
 
@@ -34,7 +35,8 @@ type lexicon struct {
 	packed  [wordCount]uint64
 	letters [wordCount]uint8
 	filter  [1 << (filterBits - 6)]uint64
-	keys    [1 << slotBits]uint64 // open addressing; 0 is empty
+	begins  [1 << (beginBits - 6)]uint64 // a filter of what words begin with
+	keys    [1 << slotBits]uint64        // open addressing; 0 is empty
 	numbers [1 << slotBits]uint16
 }
 
@@ -48,6 +50,10 @@ var theLexicon = sync.OnceValue(func() *lexicon {
 		lx.packed[i], lx.letters[i] = key, uint8(len(w))
 		f := key * slotMult >> (64 - filterBits)
 		lx.filter[f/64] |= 1 << (f % 64)
+		for n := 1; n <= len(w); n++ {
+			f := key << (64 - 8*n) >> (64 - 8*n) * slotMult >> (64 - beginBits)
+			lx.begins[f/64] |= 1 << (f % 64)
+		}
 		h := slot(key)
 		for lx.keys[h] != 0 {
 			h = (h + 1) % uint64(len(lx.keys))
@@ -64,6 +70,12 @@ func slot(key uint64) uint64 { return key * slotMult >> (64 - slotBits) }
 func (lx *lexicon) mayHold(key uint64) bool {
 	f := key * slotMult >> (64 - filterBits)
 	return lx.filter[f/64]>>(f%64)&1 != 0
+}
+
+// mayBegin is false for most keys that no word of the list begins with.
+func (lx *lexicon) mayBegin(key uint64) bool {
+	f := key * slotMult >> (64 - beginBits)
+	return lx.begins[f/64]>>(f%64)&1 != 0
 }
 
 // find returns the number of a packed word, or -1.

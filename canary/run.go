@@ -19,7 +19,8 @@ type run struct {
 	state  state
 	starts [MinWords]place // where the last words begin, by pos
 	pos    int
-	good   int // words in a row that followed from the six before, counted up to 2
+	last   int64 // where the last word ends
+	good   int   // words in a row that followed from the six before, counted up to 2
 
 	// Of two words in a row only the second is checked, and the first only if
 	// the second follows: where one does not, no canary holds both.
@@ -37,7 +38,7 @@ type run struct {
 // push takes the next list word.
 func (r *run) push(w uint64, start, end place) {
 	r.pos = (r.pos + 1) % MinWords
-	r.starts[r.pos] = start
+	r.starts[r.pos], r.last = start, end.off
 	now := r.state
 	r.state = now.push(w)
 	if r.count < seedWords {

@@ -53,10 +53,11 @@ func (c *Coder) Scan(p []byte) []Hit {
 // and views come. It keeps a few hundred bytes, whatever the length of the
 // stream; decoded views take some 100 kB. It is not safe for concurrent use.
 type Scanner struct {
-	text   text
-	views  []view
-	off    int64 // bytes written
-	closed bool
+	text    text
+	views   []view
+	off     int64 // bytes written
+	settled int64 // before it nothing is waited for
+	closed  bool
 }
 
 // NewScanner returns a scanner that calls found for each hit. Each unbroken

@@ -35,6 +35,7 @@ func digitTable(all, more string) (t [256]uint8) {
 // phase, since its beginning may be something else run into it. Line breaks
 // inside a stretch don't end it, once it is long enough to be one.
 type stretches struct {
+	name   string
 	digits *[256]uint8
 	least  int // shortest stretch in digits
 	phases []phase
