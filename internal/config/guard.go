@@ -137,8 +137,7 @@ func ReadGuard(file string, b []byte, known GuardKnown) (*Guard, error) {
 		bad = g.fields(root, known)
 	}
 	if bad != nil {
-		bad.File = file
-		return nil, bad
+		return nil, bad.in(file)
 	}
 	return &g, nil
 }

@@ -125,6 +125,28 @@ func TestEveryRuleOfAGuardHasItsMessage(t *testing.T) {
 	}
 }
 
+func TestAllThatIsWrongIsSaid(t *testing.T) {
+	_, err := ReadGuard("guard.yaml", []byte("listen: {address: x}\nwatch: {mode: off, mdoe: off}\nupstreams:\n  - name: a\n  - base_url: http://b\nlimit: {}\n"), guardKnown)
+	bad, ok := errors.AsType[*Error](err)
+	if !ok {
+		t.Fatalf("error %v", err)
+	}
+	var got []string
+	for _, e := range bad.All() {
+		got = append(got, e.Error())
+	}
+	want := []string{
+		`guard.yaml:1:19: address: write HOST:PORT, such as 127.0.0.1:8080`,
+		`guard.yaml:2:20: unknown field "mdoe" of watch: did you mean "mode"?`,
+		`guard.yaml:4:5: upstream "a" has no base_url: add the engine's address`,
+		`guard.yaml:5:5: an upstream has no name: add name`,
+		`guard.yaml:6:1: unknown field "limit" of the file: did you mean "limits"?`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // Whatever a file holds, it is read or refused in one line, and what is read
 // keeps to the rules.
 func FuzzReadGuard(f *testing.F) {

@@ -50,8 +50,7 @@ func ReadRun(file string, b []byte, known Known) (*Run, error) {
 		bad = r.fields(root, known)
 	}
 	if bad != nil {
-		bad.File = file
-		return nil, bad
+		return nil, bad.in(file)
 	}
 	return r, nil
 }

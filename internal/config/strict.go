@@ -22,8 +22,35 @@ import (
 type Error struct {
 	File         string
 	Line, Column int
-	Reason       string // one line: what is wrong and what to do
+	Reason       string   // one line: what is wrong and what to do
+	More         []*Error // what else is wrong, in the order of the file
 }
+
+// All are e and what else is wrong with the file.
+func (e *Error) All() []*Error { return append([]*Error{e}, e.More...) }
+
+// in names the file of all that is wrong in it.
+func (e *Error) in(file string) *Error {
+	for _, x := range e.All() {
+		x.File = file
+	}
+	return e
+}
+
+// and joins what is wrong in two places; either may be nil.
+func (e *Error) and(o *Error) *Error {
+	switch {
+	case e == nil:
+		return o
+	case o != nil && len(e.More) < maxWrong:
+		e.More = append(e.More, o.All()...)
+		o.More = nil
+	}
+	return e
+}
+
+// maxWrong bounds what is said of one file.
+const maxWrong = 100
 
 func (e *Error) Error() string {
 	switch {
@@ -134,24 +161,32 @@ func pairs(n *yaml.Node, what string, f func(key, value *yaml.Node) *Error) *Err
 		return at(n, "%s holds %s: write fields, each as name: value", what, kindOf(n))
 	}
 	seen := map[string]int{}
+	var wrong *Error
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if err := plain(key); err != nil {
-			return err
-		}
-		if key.Tag == "!!merge" {
-			return at(key, noAnchors)
-		}
-		if key.Kind != yaml.ScalarNode || key.Value == "" {
-			return at(key, "%s: the name of a field must be a word", what)
-		}
-		if line := seen[key.Value]; line > 0 {
-			return at(key, "%s is given twice: first in line %d", quoted(key), line)
+		if err := name(key, what, seen); err != nil {
+			wrong = wrong.and(err)
+			continue
 		}
 		seen[key.Value] = key.Line
-		if err := f(key, value); err != nil {
-			return err
-		}
+		wrong = wrong.and(f(key, value))
+	}
+	return wrong
+}
+
+// name takes the name of a field, once.
+func name(key *yaml.Node, what string, seen map[string]int) *Error {
+	if err := plain(key); err != nil {
+		return err
+	}
+	if key.Tag == "!!merge" {
+		return at(key, noAnchors)
+	}
+	if key.Kind != yaml.ScalarNode || key.Value == "" {
+		return at(key, "%s: the name of a field must be a word", what)
+	}
+	if line := seen[key.Value]; line > 0 {
+		return at(key, "%s is given twice: first in line %d", quoted(key), line)
 	}
 	return nil
 }
@@ -164,12 +199,11 @@ func list(n *yaml.Node, what string, f func(i int, entry *yaml.Node) *Error) *Er
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return at(n, "%s holds %s: write a list, each entry on a line of its own behind a dash", what, kindOf(n))
 	}
+	var wrong *Error
 	for i, entry := range n.Content {
-		if err := f(i, entry); err != nil {
-			return err
-		}
+		wrong = wrong.and(f(i, entry))
 	}
-	return nil
+	return wrong
 }
 
 const noAnchors = "anchors and aliases are not taken: write the value out"

@@ -36,6 +36,7 @@ type Metrics struct {
 	reloaded   prometheus.Gauge
 	inForce    prometheus.Gauge
 	dropped    prometheus.Counter
+	spans      prometheus.Counter
 
 	state *stateCollector
 
@@ -76,35 +77,38 @@ func NewMetrics(reg prometheus.Registerer, l Labels, state func() State, now fun
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "kvcanary", Subsystem: "guard", Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "kvcanary", Subsystem: "guard", Name: name, Help: help, Buckets: buckets}, labels)
+	buckets := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Namespace: "kvcanary", Subsystem: "guard", Name: name, Help: help, Buckets: buckets}
+	}
+	times := func(name, help string, least float64, n int) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(buckets(name, help, prometheus.ExponentialBuckets(least, 2, n)), []string{"upstream"})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "kvcanary", Subsystem: "guard", Name: name, Help: help})
 	}
 	bytes := prometheus.ExponentialBuckets(64, 4, 12) // 64 bytes to 256 MiB
-	held := histogram("held_bytes", "Most bytes of an answer that were held back at once.", bytes)
-	bodies := histogram("request_body_bytes", "Bytes of the bodies that clients sent.", bytes)
-	dropped := counter("findings_dropped_total", "Findings that were counted and logged but could not be written or sealed.")
 	m := &Metrics{
 		requests:   counter("requests_total", "Requests that have ended, by class of the status that the client was given; none for a client that had gone.", "upstream", "dialect", "code"),
 		tenants:    counter("tenant_requests_total", "Requests that have ended, by tenant of the configuration.", "tenant"),
-		duration:   histogram("request_duration_seconds", "Time from a request's arrival to the last byte of its answer.", prometheus.ExponentialBuckets(0.01, 2, 14), "upstream"),
-		firstByte:  histogram("first_byte_seconds", "Time from a request's arrival to the first byte of its answer.", prometheus.ExponentialBuckets(0.001, 2, 16), "upstream"),
-		overhead:   histogram("overhead_seconds", "The guard's own share of a request: its time without that spent waiting for the upstream or the client.", prometheus.ExponentialBuckets(5e-6, 2, 16), "upstream"),
+		duration:   times("request_duration_seconds", "Time from a request's arrival to the last byte of its answer.", 0.01, 14),
+		firstByte:  times("first_byte_seconds", "Time from a request's arrival to the first byte of its answer.", 0.001, 16),
+		overhead:   times("overhead_seconds", "The guard's own share of a request: its time without that spent waiting for the upstream or the client.", 5e-6, 16),
 		admissions: counter("admissions_total", "Decisions on prompts, by verdict and reason.", "upstream", "verdict", "reason"),
 		findings:   counter("findings_total", "Findings in answers, by kind.", "upstream", "kind"),
 		changed:    counter("changed_fields_total", "Requests in which a field or header was removed or overwritten, by its name.", "field"),
-		held:       held.WithLabelValues().(prometheus.Histogram),
-		bodies:     bodies.WithLabelValues().(prometheus.Histogram),
+		held:       prometheus.NewHistogram(buckets("held_bytes", "Most bytes of an answer that were held back at once.", bytes)),
+		bodies:     prometheus.NewHistogram(buckets("request_body_bytes", "Bytes of the bodies that clients sent.", bytes)),
 		reloads:    counter("config_reloads_total", "Attempts to read the configuration again, by result.", "result"),
 		reloaded:   gauge("config_last_reload_success_timestamp_seconds", "When the configuration in force was read."),
 		inForce:    gauge("config_last_reload_successful", "Whether the last attempt to read the configuration succeeded."),
-		dropped:    dropped.WithLabelValues(),
-		state:      newStateCollector(state, now),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "kvcanary", Subsystem: "guard", Name: "findings_dropped_total",
+			Help: "Findings that were counted and logged but could not be written or sealed."}),
+		spans: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "kvcanary", Subsystem: "guard", Name: "spans_dropped_total",
+			Help: "Spans of traces that could not be sent to the collector."}),
+		state: newStateCollector(state, now),
 	}
 	reg.MustRegister(m.requests, m.tenants, m.duration, m.firstByte, m.overhead, m.admissions, m.findings, m.changed,
-		held, bodies, m.reloads, m.reloaded, m.inForce, dropped, m.state)
+		m.held, m.bodies, m.reloads, m.reloaded, m.inForce, m.dropped, m.spans, m.state)
 	for _, r := range []string{"success", "failure"} {
 		m.reloads.WithLabelValues(r)
 	}
@@ -184,7 +188,7 @@ func (m *Metrics) Observe(r *Record) {
 		m.tenants.WithLabelValues(r.Tenant).Inc()
 	}
 	m.duration.WithLabelValues(u).Observe(r.Total.Seconds())
-	m.overhead.WithLabelValues(u).Observe(max(0, r.Total-r.Blocked).Seconds())
+	m.overhead.WithLabelValues(u).Observe(own(r).Seconds())
 	if r.FirstByte > 0 {
 		m.firstByte.WithLabelValues(u).Observe(r.FirstByte.Seconds())
 	}
@@ -223,6 +227,13 @@ func (m *Metrics) Reloaded(ok bool, at time.Time) {
 func (m *Metrics) Dropped() {
 	if m != nil {
 		m.dropped.Inc()
+	}
+}
+
+// SpansDropped counts spans that could not be sent.
+func (m *Metrics) SpansDropped(n int) {
+	if m != nil {
+		m.spans.Add(float64(n))
 	}
 }
 

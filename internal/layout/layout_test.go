@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/campaign":  {"canary", "internal/probe", "internal/oracle", "internal/diagnose", "internal/wire", "internal/stats", "internal/receipt", "internal/wholefile"},
 	"internal/preflight": {"internal/engine", "internal/prose"},
 	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire", "internal/prose"},
-	"internal/guard":     {"canary", "internal/wire", "internal/engine"},
+	"internal/guard":     {"canary", "internal/wire", "internal/wholefile", "internal/engine", "internal/receipt", "internal/prose", "internal/guard/..."},
 	// What a client sends and is told, without a network.
 	"internal/guard/shape":   {"internal/prose"},
 	"internal/guard/request": {"internal/guard/shape"},

@@ -11,7 +11,7 @@ import (
 // Entry is what the log holds of a receipt: its digest and what it is, short
 // enough for a bundle. The receipt itself stands beside what it is about.
 type Entry struct {
-	Kind   string    `json:"kind"`   // "plan", "result", "preflight" or "decision"
+	Kind   string    `json:"kind"`   // "plan", "result", "preflight", "decision" or "finding"
 	SHA256 string    `json:"sha256"` // of the envelope, in hexadecimal
 	Time   time.Time `json:"time"`
 	Words  string    `json:"words,omitempty"` // one line for people

@@ -22,7 +22,7 @@ const Folder = "receipt"
 // filesName lists every file of a run with its digest, as sha256sum does.
 const filesName = Folder + "/files.sha256"
 
-// Sealer seals run directories, preflights and decisions into one log.
+// Sealer seals run directories, preflights, decisions and findings into one log.
 type Sealer struct {
 	Log *Log
 	Key *Signer
@@ -77,6 +77,16 @@ func (s *Sealer) Preflight(dir, report, verifier string, properties []string) er
 	}
 	v := Verification{map[string]string{"id": verifier}, s.Now().UTC(), properties}
 	return s.seal(dir, "preflight", subject, SVRPredicate, v, strings.Join(properties, " "))
+}
+
+// Finding seals what a guard saw in an answer. report is a file in dir.
+func (s *Sealer) Finding(dir, report string, f Finding) error {
+	subject, err := digests(dir, report)
+	if err != nil {
+		return err
+	}
+	f.Sealed = s.Now().UTC()
+	return s.seal(dir, "finding", subject, FindingPredicate, f, strings.Join(f.Kinds, " ")+" in request "+f.Request)
 }
 
 // maxWords bounds the line for people in an entry, bytes.

@@ -30,6 +30,7 @@ const (
 	PlanPredicate     = "https://github.com/kvcanary/kvcanary/plan/v1"
 	RunPredicate      = "https://in-toto.io/attestation/test-result/v0.1"
 	DecisionPredicate = "https://github.com/kvcanary/kvcanary/decision/v1"
+	FindingPredicate  = "https://github.com/kvcanary/kvcanary/finding/v1"
 	SVRPredicate      = "https://in-toto.io/attestation/svr/v0.2"
 )
 
@@ -57,6 +58,15 @@ type Decision struct {
 	Because  string    `json:"because"`
 	By       string    `json:"by,omitempty"`
 	Sealed   time.Time `json:"sealed"`
+}
+
+// Finding is the predicate of what a guard saw in an answer.
+type Finding struct {
+	Guard   string    `json:"guard"`   // kvcanary and its version
+	Request string    `json:"request"` // id that the guard gave it
+	Kinds   []string  `json:"kinds"`
+	Seen    time.Time `json:"seen"`
+	Sealed  time.Time `json:"sealed"`
 }
 
 // Verification is the predicate of a preflight: a simple verification result.

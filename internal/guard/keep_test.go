@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/kvcanary/kvcanary/internal/receipt"
+)
+
+func newSealer(t *testing.T, dir string) *receipt.Sealer {
+	t.Helper()
+	private, _, err := receipt.NewKey(rand.Reader, "guard.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := receipt.ParseSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := receipt.Open(filepath.Join(dir, "log"), key.Verifier())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &receipt.Sealer{Log: log, Key: key, Now: time.Now}
+}
+
+func seen(id string) *Record {
+	return &Record{
+		ID: id, Start: time.Unix(1_700_000_000, 5), Total: time.Second, Tenant: "alpha", Upstream: "glm", Dialect: "openai", Status: 200, Code: "leak_stopped",
+		Model: "not kept", Findings: []Finding{{Kind: "leak", Channel: "content", From: "run/7", Words: 12, Explain: "twelve words of another exchange"}},
+	}
+}
+
+func TestFindingsAreKeptAndSealed(t *testing.T) {
+	dir := t.TempDir()
+	seal := newSealer(t, dir)
+	var written bytes.Buffer
+	k := NewKeeper(Keeping{Lines: &written, Dir: filepath.Join(dir, "findings"), Seal: seal, Version: "1.0"})
+	k.Keep(seen("kvg-1"))
+	k.Keep(&Record{ID: "kvg-nothing"})
+	k.Keep(seen("kvg/../2"))
+	k.Close()
+	if n := strings.Count(written.String(), "\n"); n != 2 {
+		t.Fatalf("%d lines\n%s", n, written.String())
+	}
+	var first kept
+	if err := json.Unmarshal(bytes.SplitN(written.Bytes(), []byte("\n"), 2)[0], &first); err != nil {
+		t.Fatal(err)
+	}
+	if first.Schema != FindingSchema || first.Request != "kvg-1" || first.Findings[0].From != "run/7" || first.Time.IsZero() {
+		t.Errorf("%+v", first)
+	}
+	folders, err := os.ReadDir(filepath.Join(dir, "findings"))
+	if err != nil || len(folders) != 2 {
+		t.Fatalf("%d folders, %v", len(folders), err)
+	}
+	for _, f := range folders {
+		at := filepath.Join(dir, "findings", f.Name())
+		all, err := receipt.VerifyDir(at, seal.Key.Verifier())
+		if err != nil || len(all) != 1 || len(all[0].Problems) > 0 || all[0].Entry.Kind != "finding" {
+			t.Errorf("%s: %+v, %v", f.Name(), all, err)
+		}
+	}
+	// A changed finding does not verify.
+	at := filepath.Join(dir, "findings", folders[0].Name())
+	p, err := os.ReadFile(filepath.Join(at, "finding.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(at, "finding.json"), bytes.Replace(p, []byte("alpha"), []byte("gamma"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := receipt.VerifyDir(at, seal.Key.Verifier()); err != nil || len(all[0].Problems) != 1 {
+		t.Errorf("a changed finding: %+v, %v", all, err)
+	}
+}
+
+// slow is a disk that takes nothing until it is told to, and then nothing well.
+type slow struct{ go_ chan struct{} }
+
+func (s slow) Write([]byte) (int, error) {
+	<-s.go_
+	return 0, errors.New("the disk\nis full")
+}
+
+// Requests wait for no disk: what cannot be kept is counted and logged.
+func TestWhatCannotBeKeptIsCounted(t *testing.T) {
+	_, m := newTestMetrics(State{})
+	var logged bytes.Buffer
+	disk := slow{make(chan struct{})}
+	k := NewKeeper(Keeping{Lines: disk, Metrics: m, Log: jsonLogger(&logged)})
+	const n = queued + 50
+	for range n {
+		k.Keep(seen("kvg-1"))
+	}
+	dropped := testutil.ToFloat64(m.dropped)
+	if dropped < 49 || dropped > 50 { // one may be in the writer's hands
+		t.Errorf("%v dropped, want 49 or 50", dropped)
+	}
+	close(disk.go_)
+	k.Close()
+	if got := testutil.ToFloat64(m.dropped); got != n {
+		t.Errorf("%v counted, want %d", got, n)
+	}
+	if got := strings.Count(logged.String(), "\n"); got != n {
+		t.Errorf("%d lines logged, want %d", got, n)
+	}
+	k.Keep(seen("kvg-late"))
+	if got := testutil.ToFloat64(m.dropped); got != n+1 {
+		t.Errorf("a finding after the end is not counted: %v", got)
+	}
+	k.Close() // once more does no harm
+}
