@@ -1,0 +1,148 @@
+package request
+
+// Action is what is done about a field.
+type Action uint8
+
+// Strip takes a field out, whatever its value: a route, an identity, a hint.
+// Refuse refuses the request, since the field is about what is asked and an
+// answer without it would be an answer to something else.
+const (
+	Strip Action = iota + 1
+	Refuse
+)
+
+// Field is a row of the table of what no client may set.
+type Field struct {
+	Path     string   // from the top of the body; [] stands for any item of a list
+	Dialects []string // in which it is acted on; nil for all
+	Do       Action
+	Unless   []string // JSON values that pass; null always passes
+	Stored   bool     // it names what the server keeps, and passes where the policy allows that
+	Why      string
+	Source   string
+}
+
+var (
+	responsesOnly = []string{"responses"}
+	ollamaOnly    = []string{"ollama"}
+	hosted        = []string{"openai", "responses", "anthropic"}
+)
+
+// Table is what the guard does about the fields that reach across requests or
+// make an engine cut a prompt. What is not in it passes, unless the policy
+// refuses the unknown.
+var Table = []Field{
+	// Where an engine takes the keys and values of a prompt from.
+	{Path: "kv_transfer_params", Do: Strip, Why: "names KV blocks of another worker, which are read without asking whose they are", Source: "vllm-project/vllm#52234"},
+	{Path: "ec_transfer_params", Do: Strip, Why: "names encoder outputs of another worker", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "vllm_xargs", Do: Strip, Why: "becomes the engine's extra arguments, kv_transfer_params among them", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "extra_args", Do: Strip, Why: "becomes the engine's extra arguments", Source: "vLLM vllm/sampling_params.py"},
+	{Path: "extra_body", Do: Strip, Why: "gateways merge it into the body, past every check of names", Source: "docs.litellm.ai"},
+	{Path: "bootstrap_host", Do: Strip, Why: "chooses the prefill worker whose KV is read", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "bootstrap_port", Do: Strip, Why: "chooses the prefill worker whose KV is read", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "bootstrap_room", Do: Strip, Why: "names the handoff whose KV is read", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "disaggregated_params", Do: Strip, Why: "names another request's context phase", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "migration_request", Do: Strip, Why: "names another worker's blocks and session", Source: "LMDeploy lmdeploy/serve/openai/protocol.py"},
+	{Path: "with_cache", Do: Strip, Why: "keeps KV blocks for another worker to read", Source: "LMDeploy lmdeploy/serve/openai/protocol.py"},
+	{Path: "preserve_cache", Do: Strip, Why: "keeps KV blocks after the request", Source: "LMDeploy lmdeploy/serve/openai/protocol.py"},
+	{Path: "nvext", Do: Strip, Why: "chooses worker, tokens and cache of NVIDIA Dynamo", Source: "Dynamo lib/llm/src/protocols/openai/nvext.rs"},
+
+	// Who a request is, and which worker, slot or session serves it.
+	{Path: "rid", Do: Strip, Why: "two requests of one id share state", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "request_id", Do: Strip, Why: "two requests of one id share state", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "id_slot", Do: Strip, Why: "chooses the slot, and with it whose prompt is in it", Source: "llama.cpp tools/server/README.md"},
+	{Path: "slot_id", Do: Strip, Why: "chooses the slot, and with it whose prompt is in it", Source: "llama.cpp, older name of id_slot"},
+	{Path: "session_id", Do: Strip, Why: "goes on with a session that may be another's", Source: "SGLang, LMDeploy: serve/openai/protocol.py"},
+	{Path: "session_params", Do: Strip, Why: "goes on with a session that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "conversation_params", Do: Strip, Why: "routes to the worker of a conversation that may be another's", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "routed_dp_rank", Do: Strip, Why: "chooses the worker", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "disagg_prefill_dp_rank", Do: Strip, Why: "chooses the worker whose KV is read", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "data_parallel_rank", Do: Strip, Why: "chooses the worker", Source: "SGLang, vLLM: entrypoints"},
+	{Path: "priority", Do: Strip, Why: "lets a client go before others and have them preempted", Source: "vLLM, SGLang, TensorRT-LLM"},
+	{Path: "custom_labels", Do: Strip, Why: "writes into the operator's metrics", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+
+	// Whose prefixes are shared.
+	{Path: "cache_salt", Do: Strip, Why: "chooses whose cached prefixes are used", Source: "vLLM, SGLang, TensorRT-LLM"},
+	{Path: "extra_key", Do: Strip, Why: "chooses whose cached prefixes are used", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "prompt_cache_key", Do: Strip, Why: "chooses whose cached prefixes are used", Source: "OpenAI API reference, chat and responses"},
+	{Path: "prompt_cache_retention", Do: Strip, Why: "keeps a prefix for longer than the operator has it", Source: "OpenAI API reference"},
+	{Path: "cache_prompt", Do: Strip, Why: "reuses what the slot's last request left", Source: "llama.cpp tools/server/README.md"},
+	{Path: "n_cache_reuse", Do: Strip, Why: "reuses chunks that the slot's last request left", Source: "llama.cpp tools/server/README.md"},
+	{Path: "ngram_corpus_id", Do: Strip, Why: "drafts from a corpus that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+
+	// What cuts a prompt without saying so.
+	{Path: "truncate_prompt_tokens", Do: Refuse, Why: "cuts the prompt", Source: "vLLM, TensorRT-LLM: serve protocols"},
+	{Path: "truncation_side", Do: Refuse, Why: "cuts the prompt", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "truncate", Do: Refuse, Unless: []string{"false"}, Why: "cuts the prompt, or drops its first messages", Source: "Ollama api/types.go; TGI router/src/lib.rs"},
+	{Path: "shift", Do: Refuse, Unless: []string{"false"}, Why: "drops a part of the prompt when the window is full", Source: "Ollama api/types.go"},
+	{Path: "context_shift", Do: Refuse, Unless: []string{"false"}, Why: "drops a part of the prompt when the window is full", Source: "llama.cpp tools/server/README.md"},
+	{Path: "truncation", Do: Refuse, Unless: []string{`"disabled"`}, Why: "drops items of the prompt", Source: "OpenAI API reference, responses"},
+	{Path: "transforms", Do: Refuse, Unless: []string{"[]"}, Why: "compresses the middle of the prompt", Source: "OpenRouter documentation, message transforms"},
+	{Path: "context_management", Do: Refuse, Unless: []string{"[]"}, Why: "takes parts of the prompt out", Source: "Anthropic and OpenAI API references"},
+	{Path: "n_keep", Do: Strip, Why: "says what is kept when the prompt is cut", Source: "llama.cpp tools/server/README.md"},
+	{Path: "n_discard", Do: Strip, Why: "says what is dropped when the prompt is cut", Source: "llama.cpp tools/server/README.md"},
+	{Path: "options.num_ctx", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew with another window, for everybody", Source: "Ollama api/types.go"},
+	{Path: "options.num_keep", Dialects: ollamaOnly, Do: Strip, Why: "says what is kept when the prompt is cut", Source: "Ollama api/types.go"},
+	{Path: "options.num_batch", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew, for everybody", Source: "Ollama api/types.go"},
+	{Path: "options.num_gpu", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew, for everybody", Source: "Ollama api/types.go"},
+	{Path: "options.main_gpu", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew, for everybody", Source: "Ollama api/types.go"},
+	{Path: "options.num_thread", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew, for everybody", Source: "Ollama api/types.go"},
+	{Path: "options.use_mmap", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew, for everybody", Source: "Ollama api/types.go"},
+	{Path: "keep_alive", Do: Strip, Why: "unloads the model that others use, or keeps it from being", Source: "Ollama api/types.go"},
+
+	// What brings its own text, code or vectors past the count of the tokens.
+	{Path: "chat_template", Do: Refuse, Why: "a template may repeat the prompt, or loop", Source: "CVE-2025-61620"},
+	{Path: "chat_template_kwargs.chat_template", Do: Refuse, Why: "a template may repeat the prompt, or loop", Source: "CVE-2025-61620"},
+	{Path: "chat_template_kwargs.tokenize", Do: Refuse, Why: "has the engine's front end do its work twice", Source: "CVE-2025-62426"},
+	{Path: "template", Dialects: ollamaOnly, Do: Refuse, Unless: []string{`""`}, Why: "a template may repeat the prompt, or loop", Source: "Ollama api/types.go"},
+	{Path: "prompt_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them, and they are unpickled", Source: "CVE-2025-62164"},
+	{Path: "input_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them", Source: "SGLang python/sglang/srt/managers/io_struct.py"},
+	{Path: "messages[].content[].image_embeds", Do: Refuse, Why: "vectors in place of an image, which are unpickled", Source: "CVE-2025-62164"},
+	{Path: "messages[].content[].audio_embeds", Do: Refuse, Why: "vectors in place of a sound, which are unpickled", Source: "CVE-2025-62164"},
+	{Path: "custom_logit_processor", Do: Refuse, Why: "code that runs in the engine", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "custom_params", Do: Strip, Why: "arguments of code that runs in the engine", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "logits_processors", Do: Refuse, Unless: []string{"[]"}, Why: "code that runs in the engine", Source: "vLLM, older protocol.py"},
+	{Path: "mm_processor_kwargs", Do: Strip, Why: "changes how many tokens an image takes", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "media_io_kwargs", Do: Strip, Why: "changes how many tokens a video takes", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
+	{Path: "images_config", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "max_dynamic_patch", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "min_dynamic_patch", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+
+	// Which weights answer.
+	{Path: "lora_path", Do: Refuse, Why: "chooses an adapter that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "lora_request", Do: Refuse, Why: "loads an adapter from a path", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "lora", Do: Refuse, Unless: []string{"[]"}, Why: "chooses adapters that may be another's", Source: "llama.cpp tools/server/README.md"},
+	{Path: "adapter_id", Do: Refuse, Why: "chooses an adapter that may be another's", Source: "TGI router/src/lib.rs"},
+
+	// What shows the engine's inside.
+	{Path: "return_hidden_states", Do: Strip, Why: "shows the engine's inside, row by row of a batch", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "return_routed_experts", Do: Strip, Why: "shows the engine's inside", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "return_meta_info", Do: Strip, Why: "shows the engine's inside", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "return_context_logits", Do: Strip, Why: "shows the engine's inside", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "return_cached_tokens_details", Do: Strip, Why: "shows which tier held a prefix: whether others sent it", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "_debug_render_only", Do: Strip, Why: "shows the template", Source: "Ollama api/types.go"},
+
+	// What the server keeps, of whoever sent it.
+	{Path: "previous_response_id", Do: Refuse, Stored: true, Why: "goes on with a stored answer that may be another's", Source: "OpenAI API reference, responses"},
+	{Path: "conversation", Do: Refuse, Stored: true, Why: "goes on with a stored conversation that may be another's", Source: "OpenAI API reference, responses"},
+	{Path: "background", Do: Refuse, Stored: true, Unless: []string{"false"}, Why: "stores the answer for whoever asks for its id", Source: "OpenAI API reference, responses"},
+	{Path: "prompt", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored prompt that may be another's", Source: "OpenAI API reference, responses"},
+	{Path: "store", Dialects: hosted, Do: Strip, Stored: true, Why: "stores the answer for whoever asks for its id", Source: "OpenAI API reference"},
+	{Path: "container", Dialects: hosted, Do: Refuse, Stored: true, Why: "names a stored container that may be another's", Source: "Anthropic API reference, messages"},
+	{Path: "tools[].container", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored container or files that may be another's", Source: "OpenAI API reference, code interpreter"},
+	{Path: "tools[].vector_store_ids", Dialects: responsesOnly, Do: Refuse, Stored: true, Unless: []string{"[]"}, Why: "names stored files that may be another's", Source: "OpenAI API reference, file search"},
+}
+
+// set is a member that the guard puts into every body of a dialect.
+type set struct {
+	name, value string
+	stored      bool // not where the policy allows stored content
+}
+
+// sets are the members whose default is not safe.
+var sets = map[string][]set{
+	// Both are on by default, and cut a prompt that is too long without a word.
+	"ollama": {{name: "truncate", value: "false"}, {name: "shift", value: "false"}},
+	// Answers are kept by default.
+	"responses": {{name: "store", value: "false", stored: true}},
+}

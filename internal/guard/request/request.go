@@ -1,0 +1,202 @@
+// Package request turns what a client sends into what may reach an engine. It
+// rewrites the body as it streams by: fields that reach across requests are
+// taken out or set by the guard, fields that make an engine cut a prompt are
+// refused, and so is every document that two parsers could read differently.
+// What the guard reads is what the engine reads.
+package request
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/kvcanary/kvcanary/internal/guard/shape"
+)
+
+// Policy is what may pass. Its zero value is the strictest.
+type Policy struct {
+	Dialect string // "openai", "completions", "responses", "anthropic" or "ollama"
+
+	// Salt is put in under every name of SaltFields ("cache_salt", "extra_key"),
+	// whatever the client sent there. Without a salt none is put in, and the
+	// client's is still taken out.
+	Salt       string
+	SaltFields []string
+
+	// RequestID is put in under every name of RequestIDFields ("rid",
+	// "request_id"): those that the engine behind honours. An engine that does not
+	// know the field may refuse it. The client's own is always taken out.
+	RequestID       string
+	RequestIDFields []string
+
+	// Set are further members that every request gets, in place of the client's.
+	Set []Member
+
+	// AllowStored lets a request name content that the server keeps: earlier
+	// answers, conversations, files. Without it such a request is refused, since
+	// the guard cannot tell whose content that is.
+	AllowStored bool
+
+	// RefuseUnknown refuses fields that neither the dialect's documentation nor
+	// the guard's table has.
+	RefuseUnknown bool
+
+	// MaxOpaque is how many parts may pass whose tokens the bytes of the body do
+	// not bound: images, audio, files. -1 lets any number pass.
+	MaxOpaque int
+	// OpaqueTokens bounds the tokens of one such part; 0 says that nothing does.
+	OpaqueTokens int
+
+	MaxDepth int   // objects and lists within one another, 64 by default
+	MaxBytes int64 // of the client's body, 64 MiB by default
+}
+
+// Member is a member of the body that the guard sets.
+type Member struct {
+	Name  string
+	Value string // JSON
+}
+
+// Facts is what the guard learns of a request on the way.
+type Facts struct {
+	Known bool // the whole body was read and passed
+
+	Model     string
+	Stream    bool // the client gets a stream: it asked for one, or Ollama does that by default
+	MaxTokens int  // the largest bound on the answer's tokens in the body; 0 for none
+
+	// Bytes is the size of the client's body. A vocabulary whose tokens stand for
+	// at least a byte each has no more tokens for the prompt than that, but for
+	// opaque parts and for what the chat template adds.
+	Bytes  int64
+	Opaque int // parts whose tokens the bytes do not bound
+	Turns  int // messages, parts of messages and prompts, to each of which a template may add
+
+	Changed []string // names of fields that were taken out or replaced, sorted, each once
+}
+
+// Bound is an upper bound on the prompt's tokens before the chat template adds
+// its own. Without one, ok is false.
+func (p Policy) Bound(f Facts) (tokens int64, ok bool) {
+	if !f.Known || f.Opaque > 0 && p.OpaqueTokens <= 0 {
+		return 0, false
+	}
+	return f.Bytes + int64(f.Opaque)*int64(p.OpaqueTokens), true
+}
+
+// Refused is the error of a [Reader] that met something that must not pass.
+type Refused struct{ Reason shape.Error }
+
+// Error implements error.
+func (r *Refused) Error() string { return r.Reason.Message }
+
+// Codes of a [Refused].
+const (
+	CodeInvalid      = "body_invalid"   // no JSON, or JSON that parsers read differently
+	CodeFieldRefused = "field_refused"  // a field that no client may set
+	CodeFieldInvalid = "field_invalid"  // a field whose value is not what its API documents
+	CodeTooLarge     = "body_too_large" // more bytes than the policy allows
+	CodeOpaque       = "opaque_part"    // a part whose tokens are not bounded, where they must be
+)
+
+// chunk is how much of a body is read, and checked, at a time, bytes.
+const chunk = 32 << 10
+
+// Reader rewrites a body as it is read, in constant memory. The body grows by
+// [Reader.Grown] bytes, whatever is taken out of it: white space stands where
+// fields stood, so that a body of known length stays one.
+//
+// The last byte comes only after the whole body has been found good. A body
+// that is refused on the way has not been a whole document at the other end.
+type Reader struct {
+	src   io.Reader
+	m     machine
+	buf   []byte // storage of the input
+	kept  int    // bytes at the beginning of buf that the machine has not taken
+	ready []byte // rewritten, not yet given out
+	max   int64
+	err   error
+}
+
+// NewReader returns a reader of the rewritten body.
+func NewReader(src io.Reader, p Policy) *Reader {
+	r := &Reader{buf: make([]byte, chunk)}
+	r.Reset(src, p)
+	return r
+}
+
+// Reset makes r read another body, with the memory that it has.
+func (r *Reader) Reset(src io.Reader, p Policy) {
+	r.src, r.kept, r.ready, r.err, r.max = src, 0, nil, nil, p.MaxBytes
+	if r.max <= 0 {
+		r.max = 64 << 20
+	}
+	r.m.reset(p)
+}
+
+// Grown is how many bytes longer than the client's the rewritten body is. It is
+// known before anything is read.
+func (r *Reader) Grown() int { return len(r.m.inserted) }
+
+// Facts is what is known so far: all of it once Read has returned io.EOF.
+func (r *Reader) Facts() Facts {
+	f := r.m.facts
+	f.Changed = slices.Sorted(slices.Values(f.Changed))
+	return f
+}
+
+// Read implements io.Reader. Its errors are io.EOF, [*Refused], and those of
+// the source, wrapped.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(r.ready) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.m.out = r.m.out[:0]
+		r.fill()
+	}
+	n := copy(p, r.ready)
+	r.ready = r.ready[n:]
+	return n, nil
+}
+
+// Ahead reads up to the first 32 KiB of the body, so that a short one is wholly
+// checked before anything of it is sent on, and most refusals come before a
+// connection is made. Its error is the one that Read will return; nil where
+// reading can go on or the body is whole.
+func (r *Reader) Ahead() error {
+	for r.err == nil && r.m.facts.Bytes < chunk {
+		r.fill()
+	}
+	if errors.Is(r.err, io.EOF) {
+		return nil
+	}
+	return r.err
+}
+
+// fill reads once, and adds what came of it to what is ready.
+func (r *Reader) fill() {
+	n, err := r.src.Read(r.buf[r.kept:])
+	m := &r.m
+	if m.facts.Bytes += int64(n); m.facts.Bytes > r.max {
+		m.refuseAs(413, CodeTooLarge, "", fmt.Sprintf("the body is longer than %d bytes", r.max))
+	}
+	have := r.kept + n
+	used := m.feed(r.buf[:have])
+	r.kept = copy(r.buf, r.buf[used:have])
+	if errors.Is(err, io.EOF) {
+		m.finish()
+	}
+	switch {
+	case m.refused != nil:
+		r.err, r.ready = m.refused, nil // what stands before the refusal is not worth sending
+	case err != nil && !errors.Is(err, io.EOF):
+		r.err, r.ready = fmt.Errorf("read the client's body: %w", err), nil
+	default:
+		r.err, r.ready = err, m.out
+	}
+}

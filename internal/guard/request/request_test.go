@@ -1,0 +1,141 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// policyOf is the policy of a story: its arguments name what differs from the
+// usual.
+func policyOf(d *datadriven.TestData) Policy {
+	p := Policy{Dialect: "openai", MaxOpaque: -1}
+	for _, a := range d.CmdArgs {
+		v := strings.Join(a.Vals, ",")
+		switch a.Key {
+		case "dialect":
+			p.Dialect = v
+		case "salt":
+			p.Salt, p.SaltFields = v, []string{"cache_salt"}
+		case "id":
+			p.RequestID, p.RequestIDFields = v, []string{"rid", "request_id"}
+		case "set":
+			p.Set = append(p.Set, Member{a.Vals[0], a.Vals[1]})
+		case "stored":
+			p.AllowStored = true
+		case "known":
+			p.RefuseUnknown = true
+		case "opaque":
+			fmt.Sscan(v, &p.MaxOpaque)
+		case "depth":
+			fmt.Sscan(v, &p.MaxDepth)
+		case "bytes":
+			fmt.Sscan(v, &p.MaxBytes)
+		}
+	}
+	return p
+}
+
+// rewrite runs a body through a reader that gets it in pieces of n bytes.
+func rewrite(body string, p Policy, n int) (string, Facts, error) {
+	var src io.Reader = strings.NewReader(body)
+	if n > 0 {
+		src = &pieces{src, n}
+	}
+	r := NewReader(src, p)
+	out, err := io.ReadAll(r)
+	return string(out), r.Facts(), err
+}
+
+// pieces gives at most n bytes at a time.
+type pieces struct {
+	io.Reader
+	n int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.n)]) }
+
+// The stories of testdata say for each body what goes on, or why nothing does.
+// Every line of input is a body; \x and \u are written as in Go where the story
+// says so.
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			var b strings.Builder
+			for line := range strings.SplitSeq(d.Input, "\n") {
+				if d.HasArg("go") {
+					line = goString(t, line)
+				}
+				p := policyOf(d)
+				out, f, err := rewrite(line, p, 0)
+				for n := 1; n < 40; n++ {
+					o, g, e := rewrite(line, p, n)
+					if fmt.Sprint(e) != fmt.Sprint(err) || err == nil && o != out || fmt.Sprint(g) != fmt.Sprint(f) && err == nil {
+						t.Fatalf("%s in pieces of %d: %q, %v, not %q, %v", line, n, o, e, out, err)
+					}
+				}
+				var refused *Refused
+				switch {
+				case errors.As(err, &refused):
+					fmt.Fprintf(&b, "%d %s", refused.Reason.Status, refused.Reason.Code)
+					if refused.Reason.Param != "" {
+						fmt.Fprintf(&b, " [%s]", refused.Reason.Param)
+					}
+					fmt.Fprintf(&b, ": %s\n", refused.Reason.Message)
+					continue
+				case err != nil:
+					t.Fatal(err)
+				}
+				fmt.Fprintln(&b, strings.TrimRight(out, " "))
+				if d.HasArg("facts") {
+					fmt.Fprintf(&b, "  model=%q stream=%v max=%d bytes=%d opaque=%d turns=%d changed=%v\n", f.Model, f.Stream, f.MaxTokens, f.Bytes, f.Opaque, f.Turns, f.Changed)
+				}
+			}
+			return b.String()
+		})
+	})
+}
+
+func goString(t *testing.T, s string) string {
+	t.Helper()
+	out, err := strconv.Unquote(`"` + strings.ReplaceAll(s, `"`, `\"`) + `"`)
+	if err != nil {
+		t.Fatalf("%s: %v", s, err)
+	}
+	return out
+}
+
+func TestSourceThatBreaksOff(t *testing.T) {
+	broken := errors.New("gone")
+	r := NewReader(io.MultiReader(strings.NewReader(`{"model":"m","mess`), iotest.ErrReader(broken)), Policy{})
+	if _, err := io.ReadAll(r); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, broken) || r.Facts().Known {
+		t.Errorf("error %v, facts %+v", err, r.Facts())
+	}
+}
+
+// What is read ahead is what would have been read.
+func TestAheadChangesNothing(t *testing.T) {
+	long := `{"model":"m","prompt":"` + strings.Repeat("long ", 20_000) + `","rid":"x"}`
+	for _, body := range []string{`{"model":"m"}`, `{"a":1,"a":1}`, long, long + "x"} {
+		want, _, wantErr := rewrite(body, Policy{}, 1000)
+		r := NewReader(&pieces{strings.NewReader(body), 1000}, Policy{})
+		ahead := r.Ahead()
+		if short := len(body) < chunk; short && fmt.Sprint(ahead) != fmt.Sprint(wantErr) || r.Facts().Known != (short && wantErr == nil) {
+			t.Errorf("%.40s: read ahead, error %v, facts %+v", body, ahead, r.Facts())
+		}
+		got, err := io.ReadAll(r)
+		if !bytes.HasPrefix([]byte(want), got) && string(got) != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("%.40s: %d bytes, %v, not %d, %v", body, len(got), err, len(want), wantErr)
+		}
+	}
+}

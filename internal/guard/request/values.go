@@ -1,0 +1,211 @@
+package request
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// meet is called before every value with its first byte, and reports whether
+// it may be gone into.
+func (m *machine) meet(c byte) bool {
+	n := m.next
+	if n == nil {
+		return true
+	}
+	if n.turn && (c == '"' || c == '{' || c == '[') {
+		m.facts.Turns++
+	}
+	if n.opaque && c != 'n' {
+		m.opaquePart()
+	}
+	if n.each && c != 'n' && c != '[' {
+		m.opaqueOne()
+	}
+	if n.look != lookNothing && !(n.stored && m.p.AllowStored) {
+		m.kind, m.value, m.over = c, m.value[:0], false
+		if c == '{' || c == '[' {
+			m.nested(n)
+		} else {
+			m.taking = true
+		}
+	}
+	return m.refused == nil
+}
+
+// opaquePart counts the object at hand as one part, however many members say so.
+func (m *machine) opaquePart() {
+	if f := &m.stack[len(m.stack)-1]; !f.part {
+		f.part = true
+		m.opaqueOne()
+	}
+}
+
+func (m *machine) opaqueOne() {
+	if m.facts.Opaque++; m.p.MaxOpaque >= 0 && m.facts.Opaque > m.p.MaxOpaque {
+		m.refuseAs(http.StatusBadRequest, CodeOpaque, "", "the body has more images, audio or files than "+strconv.Itoa(m.p.MaxOpaque)+
+			": their tokens are not bounded by its bytes")
+	}
+}
+
+// nested judges a value that is an object or a list.
+func (m *machine) nested(n *node) {
+	switch n.look {
+	case lookRefuse:
+		if m.kind == '[' && slices.Contains(n.unless, "[]") {
+			return
+		}
+		m.refuseField(n)
+	case lookModel:
+		m.badValue(n, "must be a string")
+	case lookStream:
+		m.badValue(n, "must be true or false")
+	case lookTokens:
+		m.badValue(n, "must be a whole number")
+	case lookType, lookStored:
+		m.badValue(n, "must be a string")
+	}
+}
+
+// take keeps a piece of a value that is looked at.
+func (m *machine) take(p []byte, closed bool) {
+	if closed {
+		p = p[:len(p)-1]
+	}
+	if room := maxScalar - len(m.value); len(p) > room {
+		m.over, p = true, p[:room]
+	}
+	m.value = append(m.value, p...)
+}
+
+// endScalar ends a string, a number or a word.
+func (m *machine) endScalar() {
+	if m.taking {
+		m.taking = false
+		if m.kind != 'n' {
+			m.judge(m.next)
+		}
+	}
+	m.ended()
+}
+
+// judge looks at a whole value that is not null.
+func (m *machine) judge(n *node) {
+	switch n.look {
+	case lookRefuse:
+		if !m.passes(n.unless) {
+			m.refuseField(n)
+		}
+	case lookModel:
+		m.model(n)
+	case lookStream:
+		if m.kind != 't' && m.kind != 'f' {
+			m.badValue(n, "must be true or false")
+		}
+		m.facts.Stream = m.kind == 't'
+	case lookTokens:
+		m.tokens(n)
+	case lookType:
+		m.partType(n)
+	case lookKind:
+		if s, ok := m.string(); ok && opaqueTypes[string(s)] {
+			m.opaquePart()
+		}
+	case lookURL:
+		m.mediaURL(n)
+	case lookStored:
+		if !m.p.AllowStored {
+			m.refuseStored(n.path)
+		}
+	}
+}
+
+// passes reports whether the value is one of those that may stand.
+func (m *machine) passes(unless []string) bool {
+	if m.kind != '"' {
+		return slices.Contains(unless, string(m.value))
+	}
+	s, ok := m.string()
+	return ok && slices.Contains(unless, string(quote(string(s))))
+}
+
+// string is what a string says; ok is false for other values, and for one too
+// long to be looked at.
+func (m *machine) string() (s []byte, ok bool) {
+	if m.kind != '"' || m.over {
+		return nil, false
+	}
+	if bytes.IndexByte(m.value, '\\') < 0 {
+		return m.value, true
+	}
+	m.scratch = unescape(m.scratch[:0], m.value)
+	return m.scratch, true
+}
+
+func (m *machine) model(n *node) {
+	s, ok := m.string()
+	if !ok || len(s) > 512 || bytes.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError }) {
+		m.badValue(n, "must be a string of at most 512 bytes without control characters")
+		return
+	}
+	m.facts.Model = string(s)
+}
+
+// tokens takes a bound on the answer: a whole number that fits 31 bits. Ollama
+// has -1 and -2 for no bound.
+func (m *machine) tokens(n *node) {
+	v, err := strconv.ParseInt(string(m.value), 10, 32)
+	if m.kind == '"' || err != nil || string(m.value) == "-0" || v < -2 {
+		m.badValue(n, "must be a whole number")
+		return
+	}
+	m.facts.MaxTokens = max(m.facts.MaxTokens, int(v))
+}
+
+// partType takes the type of a part or of an item.
+func (m *machine) partType(n *node) {
+	s, ok := m.string()
+	switch {
+	case !ok:
+		m.badValue(n, "must be a short string")
+	case string(s) == "item_reference":
+		if !m.p.AllowStored {
+			m.refuseStored("input[]")
+		}
+	case !textTypes[string(s)]:
+		m.opaquePart()
+	}
+}
+
+// mediaURL refuses media that an engine would read from its own disk: whatever
+// is not data or an address on the web. Some engines take base64 without a
+// scheme, which cannot be told from a path.
+func (m *machine) mediaURL(n *node) {
+	s := m.value
+	if !m.over {
+		s, _ = m.string()
+	}
+	if len(s) == 0 && !m.over || m.kind != '"' {
+		return
+	}
+	for _, scheme := range []string{"data:", "http://", "https://"} {
+		if len(s) >= len(scheme) && bytes.EqualFold(s[:len(scheme)], []byte(scheme)) {
+			return
+		}
+	}
+	m.refuseAs(http.StatusBadRequest, CodeFieldRefused, n.path, n.path+" must begin with data:, http: or https:, since an engine may read anything else from its own disk")
+}
+
+func (m *machine) refuseField(n *node) {
+	m.refuseAs(http.StatusBadRequest, CodeFieldRefused, n.path, "a client may not set "+n.path+" ("+n.why+")")
+}
+
+func (m *machine) refuseStored(path string) {
+	m.refuseAs(http.StatusBadRequest, CodeFieldRefused, path, "stored content may not be named: send it in the body")
+}
+
+func (m *machine) badValue(n *node, what string) {
+	m.refuseAs(http.StatusBadRequest, CodeFieldInvalid, n.path, n.path+" "+what)
+}
