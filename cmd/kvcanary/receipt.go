@@ -18,18 +18,21 @@ type receiptCmd struct {
 	Show   receiptShowCmd   `cmd:"" help:"Show what the receipts of a run directory say, without checking files."`
 	Log    receiptLogCmd    `cmd:"" help:"Check the log of receipts, list it, or prove that a size of it begins with an older one."`
 	Decide receiptDecideCmd `cmd:"" help:"Seal a decision that no tool made, with its basis."`
+	Cosign receiptCosignCmd `cmd:"" help:"Ask witnesses to cosign the log as it is, and the receipts of a run directory that were sealed while they were away."`
 }
 
 // Help says what a receipt proves.
 func (receiptCmd) Help() string {
-	return "A receipt proves that something was sealed in this order and not changed since. That nothing was left out, and that there is no second log, only a witness can say who keeps the log's checkpoints elsewhere.\n\nExit codes: 0 all is as it was sealed, 1 it is not, 2 wrong flags, 4 it cannot be read.\n"
+	return "A receipt proves that something was sealed in this order and not changed since. That there is no second log only witnesses can say, who see every checkpoint: run and decide ask them with --witness, verify wants their cosignatures with --witness-key or --witness-policy.\n\nExit codes: 0 all is as it was sealed, 1 it is not, 2 wrong flags, 4 it cannot be read.\n"
 }
 
 type receiptVerifyCmd struct {
 	Dir       string `arg:"" placeholder:"DIR|FILE" help:"A run directory, or one .tlog-proof file."`
 	PublicKey string `name:"public-key" placeholder:"FILE" help:"Public key of who sealed it. Default: the user's own."`
 	KeyFile   string `name:"key-file" placeholder:"FILE" help:"Key that canaries were made with: makes every prompt of the run again and compares it with the record."`
-	Format    string `enum:"text,json" default:"text" help:"text or json."`
+	Log       string `placeholder:"DIR" help:"The log, to compare with it. Default: the user's own, if it is of that key."`
+	knownFlags
+	Format string `enum:"text,json" default:"text" help:"text or json."`
 }
 
 func (c receiptVerifyCmd) Run(s *session) error {
@@ -37,10 +40,21 @@ func (c receiptVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasSuffix(c.Dir, ".tlog-proof") {
-		return c.proof(s, v)
+	policy, err := c.policy()
+	if err != nil {
+		return err
 	}
-	all, err := receipt.VerifyDir(c.Dir, v)
+	if err := policy.For(v); err != nil {
+		return exitError{exitUsage, err}
+	}
+	if strings.HasSuffix(c.Dir, ".tlog-proof") {
+		return c.proof(s, v, policy)
+	}
+	log, err := c.log(s, v)
+	if err != nil {
+		return err
+	}
+	all, err := receipt.VerifyDir(c.Dir, receipt.Against{Key: v, Policy: policy, Log: log})
 	if err != nil {
 		return unreachable(err)
 	}
@@ -69,9 +83,45 @@ func (c receiptVerifyCmd) Run(s *session) error {
 		return exitError{code: exitFound}
 	}
 	if len(all) == 1 && all[0].Name == "plan" {
-		fmt.Fprintln(s.stderr, "kvcanary: only the plan is sealed: what the run came to is not")
+		fmt.Fprintf(s.stderr, "kvcanary: only the plan is sealed: what the run came to is not%s\n", map[bool]string{
+			true: ", and the log has no result of it", false: "; whether the log has a result of it is not known: --log",
+		}[log != nil])
 	}
+	unwitnessed(s, policy)
 	return remade
+}
+
+// unwitnessed says what is not shown without witnesses.
+func unwitnessed(s *session, policy *receipt.Policy) {
+	if policy == nil {
+		fmt.Fprintln(s.stderr, "kvcanary: this shows order and integrity, and not that there is no second log: no witness was asked for (--witness-key, --witness-policy)")
+	}
+}
+
+// log opens the log to compare with, nil if there is none. One that was named
+// has to open; the user's own may be of another key.
+func (c receiptVerifyCmd) log(s *session, v *receipt.Verifier) (*receipt.Log, error) {
+	dir, err := place(c.Log, "log")
+	if err != nil {
+		return nil, nil // there is no place for it
+	}
+	log, err := receipt.Open(dir, v)
+	if err == nil {
+		var n int64
+		if n, err = log.Size(); err == nil && n > 0 {
+			return log, nil
+		}
+	}
+	switch {
+	case c.Log == "" && err != nil:
+		fmt.Fprintf(s.stderr, "kvcanary: not compared with a log: %s is of another key, or was changed\n", dir)
+		return nil, nil
+	case c.Log == "":
+		return nil, nil
+	case err != nil:
+		return nil, exitError{exitFound, err}
+	}
+	return nil, unreachable(fmt.Errorf("%s holds no log", dir))
 }
 
 // remake makes the run's prompts again.
@@ -107,22 +157,38 @@ func describe(s *session, x *receipt.Verified) {
 		fmt.Fprintf(s.stdout, "; entry %d of %d, %s", x.Index, x.Size, x.Entry.Time.Format("2006-01-02 15:04:05 UTC"))
 	}
 	fmt.Fprintln(s.stdout)
+	witnesses(s, x.Cosigned, x.Unchecked)
 	for _, p := range x.Problems {
 		fmt.Fprintf(s.stdout, "  %s\n", prose.Printable(p))
 	}
 }
 
-func (c receiptVerifyCmd) proof(s *session, v *receipt.Verifier) error {
+// witnesses writes who has cosigned, and which signatures say nothing.
+func witnesses(s *session, by []receipt.Cosignature, unchecked []string) {
+	for _, w := range by {
+		fmt.Fprintf(s.stdout, "  cosigned by %s, %s\n", prose.Printable(w.Witness), w.Time.Format("2006-01-02 15:04:05 UTC"))
+	}
+	for _, name := range unchecked {
+		fmt.Fprintf(s.stdout, "  a signature in the name of %s, which was not checked: its key was not given\n", prose.Printable(name))
+	}
+}
+
+func (c receiptVerifyCmd) proof(s *session, v *receipt.Verifier, policy *receipt.Policy) error {
 	p, err := os.ReadFile(c.Dir)
 	if err != nil {
 		return unreachable(err)
 	}
-	got, err := receipt.CheckProof(v, p)
+	got, err := receipt.CheckProof(v, policy, p)
+	if err == nil {
+		err = policy.Met(got.Cosigned)
+	}
 	if err != nil {
 		return exitError{exitFound, fmt.Errorf("%s: %w", c.Dir, err)}
 	}
+	unwitnessed(s, policy)
 	return show(s, c.Format, got, func() error {
-		_, err := fmt.Fprintf(s.stdout, "%s of %s, sealed %s: entry %d of %d in %s\n", got.Entry.Kind, got.Entry.SHA256, got.Entry.Time.Format("2006-01-02 15:04:05 UTC"), got.Index, got.Tree.N, v.Name())
+		_, err := fmt.Fprintf(s.stdout, "%s of %s, sealed %s: entry %d of %d in %s\n", prose.Printable(got.Entry.Kind), prose.Printable(got.Entry.SHA256), got.Entry.Time.Format("2006-01-02 15:04:05 UTC"), got.Index, got.Tree.N, prose.Printable(v.Name()))
+		witnesses(s, got.Cosigned, got.Unchecked)
 		return err
 	})
 }
@@ -159,7 +225,7 @@ func (c receiptShowCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all, err := receipt.VerifyDir(c.Dir, v)
+	all, err := receipt.VerifyDir(c.Dir, receipt.Against{Key: v})
 	if err != nil {
 		return unreachable(err)
 	}
@@ -170,70 +236,6 @@ func (c receiptShowCmd) Run(s *session) error {
 			fmt.Fprintf(s.stdout, "  about %s %s\n", prose.Printable(r.Digest["sha256"]), prose.Printable(r.Name))
 		}
 	}
-	return nil
-}
-
-type receiptLogCmd struct {
-	Log       string `placeholder:"DIR" help:"The log. Default: the user's own."`
-	PublicKey string `name:"public-key" placeholder:"FILE" help:"Its public key. Default: the user's own."`
-	List      bool   `help:"List every entry."`
-	From      int64  `placeholder:"N" help:"Show that the log, or its size --to, begins with the log of this size, and print both roots."`
-	To        int64  `placeholder:"N" help:"With --from: the newer size."`
-	Prove     int64  `default:"-1" placeholder:"N" help:"Print the proof of entry N."`
-}
-
-func (c receiptLogCmd) Run(s *session) error {
-	v, err := publicKey(c.PublicKey)
-	if err != nil {
-		return err
-	}
-	dir, err := place(c.Log, "log")
-	if err != nil {
-		return err
-	}
-	log, err := receipt.Open(dir, v)
-	if err != nil {
-		return exitError{exitFound, err}
-	}
-	tree, err := log.Tree()
-	if err != nil {
-		return exitError{exitFound, err}
-	}
-	switch {
-	case c.Prove >= 0:
-		p, err := log.Prove(c.Prove)
-		if err != nil {
-			return exitError{exitFound, err}
-		}
-		_, err = s.stdout.Write(p)
-		return err
-	case c.From > 0:
-		to := c.To
-		if to == 0 {
-			to = tree.N
-		}
-		a, b, err := log.Consistent(c.From, to)
-		if err != nil {
-			return exitError{exitFound, err}
-		}
-		fmt.Fprintf(s.stdout, "%d %v\n%d %v\nthe second begins with the first\n", c.From, a, to, b)
-		return nil
-	}
-	n, err := log.Check()
-	if err != nil {
-		return exitError{exitFound, err}
-	}
-	for i := range n {
-		if !c.List {
-			break
-		}
-		p, err := log.Entry(i)
-		if err != nil {
-			return exitError{exitFound, err}
-		}
-		fmt.Fprintf(s.stdout, "%d %s\n", i, prose.Printable(string(p)))
-	}
-	fmt.Fprintf(s.stdout, "%s: %d entries, all as they were logged; root %v\n", v.Name(), n, tree.Hash)
 	return nil
 }
 

@@ -111,12 +111,12 @@ func (c runCmd) Run(s *session) error {
 		if sealErr := sealResult(seal, cfg.OutDir, result); sealErr != nil {
 			if err == nil {
 				if err = c.conclude(s, cfg.OutDir, result, nil); err != nil {
-					fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
+					fmt.Fprintf(s.stderr, "kvcanary: %v\n", sealErr)
 					return err // it says more than that nothing is sealed
 				}
-				return unreachable(fmt.Errorf("the result is not sealed: %w", sealErr))
+				return unreachable(sealErr)
 			}
-			fmt.Fprintf(s.stderr, "kvcanary: the result is not sealed: %v\n", sealErr)
+			fmt.Fprintf(s.stderr, "kvcanary: %v\n", sealErr)
 		}
 	}
 	return c.conclude(s, cfg.OutDir, result, err)

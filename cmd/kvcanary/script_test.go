@@ -35,6 +35,7 @@ func (m ownConfig) Run() int {
 //	exits CODE PROGRAM ARG...   runs a program and wants that exit code
 //	fake KIND                   starts a server on loopback that misbehaves in one way; its address is $URL
 //	lab ARG...                  starts kvcanary lab; its address is $URL
+//	witness NAME LOGKEY         starts a witness of that log; its address is $NAME, its key NAME.pub
 //	stoplab                     ends it and waits until it is gone
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -54,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"lab":   startLab,
 
 			"stoplab": stopLab,
+			"witness": startWitness,
 		},
 	})
 }

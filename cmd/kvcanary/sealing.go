@@ -19,6 +19,7 @@ import (
 type sealFlags struct {
 	Log        string `placeholder:"DIR" help:"Log that receipts are entered into. Default: kvcanary/log in the user's configuration directory."`
 	ReceiptKey string `name:"receipt-key" placeholder:"FILE" help:"Key that signs receipts and the log; made on first use. Default: kvcanary/receipt-key in the user's configuration directory."`
+	askFlags
 }
 
 // place is a flag's path, else one in the user's configuration directory.
@@ -51,7 +52,11 @@ func (f sealFlags) sealer(s *session) (*receipt.Sealer, error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	return &receipt.Sealer{Log: log, Key: key, Now: time.Now}, nil
+	cosign, policy, err := f.cosigner(s, log)
+	if err != nil {
+		return nil, err
+	}
+	return &receipt.Sealer{Log: log, Key: key, Now: time.Now, Cosign: cosign, Policy: policy}, nil
 }
 
 // loadReceiptKey reads the key that signs receipts, and makes it on first use,
@@ -116,8 +121,12 @@ func sealResult(seal *receipt.Sealer, dir string, r *campaign.Result) error {
 		}
 		*to = append(*to, p.Name)
 	}
-	if err := seal.Result(dir, out); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	err := seal.Result(dir, out)
+	switch {
+	case errors.Is(err, receipt.ErrQuorum):
+		return fmt.Errorf("the result is sealed, but %w", err)
+	case err != nil:
+		return fmt.Errorf("the result is not sealed: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestFindingsAreKeptAndSealed(t *testing.T) {
 	}
 	for _, f := range folders {
 		at := filepath.Join(dir, "findings", f.Name())
-		all, err := receipt.VerifyDir(at, seal.Key.Verifier())
+		all, err := receipt.VerifyDir(at, receipt.Against{Key: seal.Key.Verifier()})
 		if err != nil || len(all) != 1 || len(all[0].Problems) > 0 || all[0].Entry.Kind != "finding" {
 			t.Errorf("%s: %+v, %v", f.Name(), all, err)
 		}
@@ -79,7 +79,7 @@ func TestFindingsAreKeptAndSealed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(at, "finding.json"), bytes.Replace(p, []byte("alpha"), []byte("gamma"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := receipt.VerifyDir(at, seal.Key.Verifier()); err != nil || len(all[0].Problems) != 1 {
+	if all, err := receipt.VerifyDir(at, receipt.Against{Key: seal.Key.Verifier()}); err != nil || len(all[0].Problems) != 1 {
 		t.Errorf("a changed finding: %+v, %v", all, err)
 	}
 }

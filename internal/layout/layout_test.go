@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"internal/oracle":    {"canary", "internal/stats", "internal/wire"},
 	"internal/diagnose":  {"internal/oracle", "internal/wire"},
 	"internal/receipt":   {"internal/wholefile"},
+	"internal/witness":   {"internal/receipt"},
 	"internal/campaign":  {"canary", "internal/probe", "internal/oracle", "internal/diagnose", "internal/wire", "internal/stats", "internal/receipt", "internal/wholefile"},
 	"internal/preflight": {"internal/engine", "internal/prose"},
 	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire", "internal/prose"},
@@ -41,6 +42,8 @@ var mayImport = map[string][]string{
 	"internal/guard/admit":   {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape"},
 	"internal/explore":       {"internal/lab/handoff"},
 	"spec":                   {},
+	// A witness for tests.
+	"internal/witness/stub": {"internal/receipt"},
 	// The lab must not know what a canary is.
 	"internal/lab":             {"pagetag", "internal/lab/..."},
 	"internal/lab/model":       {"pagetag"},

@@ -2,6 +2,7 @@ package receipt
 
 import (
 	"fmt"
+	"iter"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -13,24 +14,46 @@ func (l *Log) Check() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	reader := l.reader(tree)
-	for n := range tree.N {
-		h, err := reader.ReadHashes([]int64{tlog.StoredHashIndex(0, n)})
-		if err != nil {
-			return n, fmt.Errorf("entry %d: %w", n, err)
-		}
-		entry, err := l.entry(tree, n)
-		if err != nil {
-			return n, err
-		}
-		if tlog.RecordHash(entry) != h[0] {
-			return n, fmt.Errorf("entry %d is not the one that was logged", n)
-		}
+	for n, entry := range l.entries(tree, 0, &err) {
 		if _, err := ParseEntry(entry); err != nil {
 			return n, fmt.Errorf("entry %d: %w", n, err)
 		}
 	}
-	return tree.N, nil
+	return tree.N, err
+}
+
+// entries yields the entries of a tree from one on, each of them the one that
+// the tree holds, and stops at the first of which that cannot be said.
+func (l *Log) entries(tree tlog.Tree, from int64, failed *error) iter.Seq2[int64, []byte] {
+	reader := l.reader(tree)
+	return func(yield func(int64, []byte) bool) {
+		for n := from - from%bundle; n < tree.N; n += bundle {
+			all, err := l.bundleOf(tree, n)
+			if err != nil {
+				*failed = err
+				return
+			}
+			indexes := make([]int64, len(all))
+			for i := range all {
+				indexes[i] = tlog.StoredHashIndex(0, n+int64(i))
+			}
+			hashes, err := reader.ReadHashes(indexes)
+			if err != nil {
+				*failed = fmt.Errorf("entries from %d: %w", n, err)
+				return
+			}
+			for i, entry := range all {
+				at := n + int64(i)
+				if tlog.RecordHash(entry) != hashes[i] {
+					*failed = fmt.Errorf("entry %d is not the one that was logged", at)
+					return
+				}
+				if at >= from && !yield(at, entry) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Consistent proves that the log of size newer begins with the log of size

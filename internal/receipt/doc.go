@@ -9,5 +9,6 @@
 // What it proves is order and integrity: that this was sealed, before that, and
 // that nothing was changed since. That the log is the only one, and that nothing
 // was left out before it was sealed, takes a witness: somebody else who
-// cosigns checkpoints.
+// cosigns checkpoints (tlog-cosignature). A [Policy] says which of them are
+// believed and how many are needed; package witness asks them.
 package receipt

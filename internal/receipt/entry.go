@@ -15,6 +15,9 @@ type Entry struct {
 	SHA256 string    `json:"sha256"` // of the envelope, in hexadecimal
 	Time   time.Time `json:"time"`
 	Words  string    `json:"words,omitempty"` // one line for people
+	// Of is the digest of the plan's envelope that a result is of: whoever has
+	// the plan and the log knows of every result.
+	Of string `json:"of,omitempty"`
 }
 
 // format is the bytes of an entry: the only ones that it has.

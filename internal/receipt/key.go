@@ -70,6 +70,9 @@ func ParseVerifier(public string) (*Verifier, error) {
 	if strings.HasPrefix(public, "PRIVATE+KEY") {
 		return nil, errors.New("this is a private key: give the public one, and keep this one from everybody")
 	}
+	if w, err := ParseWitness(public); err == nil {
+		return nil, fmt.Errorf("this is the key of a witness, %s, and not of who sealed", w.name)
+	}
 	v, err := note.NewVerifier(public)
 	if err != nil {
 		return nil, errors.New("this is no public key for receipts: it looks like name+hash+key")

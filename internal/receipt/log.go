@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/kvcanary/kvcanary/internal/wholefile"
@@ -44,23 +43,41 @@ func Open(dir string, v *Verifier) (*Log, error) {
 
 // Tree is what the checkpoint says; a log without one is empty.
 func (l *Log) Tree() (tlog.Tree, error) {
+	c, err := l.checkpoint(nil)
+	if err != nil || c == nil {
+		return l.empty(err)
+	}
+	return c.Tree, nil
+}
+
+// Size is how many entries the log has.
+func (l *Log) Size() (int64, error) {
+	tree, err := l.Tree()
+	return tree.N, err
+}
+
+// checkpoint reads the checkpoint; nil if there is none.
+func (l *Log) checkpoint(known []*Witness) (*Checkpoint, error) {
 	p, err := os.ReadFile(filepath.Join(l.dir, checkpointFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return l.empty()
+		return nil, nil
 	}
 	if err != nil {
-		return tlog.Tree{}, fmt.Errorf("read the log: %w", err)
+		return nil, fmt.Errorf("read the log: %w", err)
 	}
-	t, err := openCheckpoint(l.v, p)
+	c, err := openCheckpoint(l.v, known, p)
 	if err != nil {
-		return t, fmt.Errorf("%s: %w", filepath.Join(l.dir, checkpointFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(l.dir, checkpointFile), err)
 	}
-	return t, nil
+	return c, nil
 }
 
 // empty is a log without a checkpoint. A log that has ever been written to has
 // one, so where there are tiles it was taken away.
-func (l *Log) empty() (tlog.Tree, error) {
+func (l *Log) empty(err error) (tlog.Tree, error) {
+	if err != nil {
+		return tlog.Tree{}, err
+	}
 	if _, err := os.Stat(filepath.Join(l.dir, "tile")); err == nil {
 		return tlog.Tree{}, fmt.Errorf("%s: the checkpoint is gone, and tiles are there: put it back from a copy", l.dir)
 	}
@@ -216,24 +233,38 @@ func (l *Log) entry(tree tlog.Tree, n int64) ([]byte, error) {
 	if n < 0 || n >= tree.N {
 		return nil, fmt.Errorf("the log has %d entries, and none of index %d", tree.N, n)
 	}
-	last := min((n/bundle+1)*bundle, tree.N) - 1
+	all, err := l.bundleOf(tree, n)
+	if err != nil {
+		return nil, err
+	}
+	return all[n%bundle], nil
+}
+
+// bundleOf is all entries of the bundle that entry n stands in, as far as a
+// tree has them.
+func (l *Log) bundleOf(tree tlog.Tree, n int64) ([][]byte, error) {
+	first := n - n%bundle
+	last := min(first+bundle, tree.N) - 1
 	data, err := l.readBundle(last)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %s is not there", n, bundlePath(last))
 	}
-	for i := int64(0); ; i++ {
+	var all [][]byte
+	for i := first; i <= last; i++ {
 		if len(data) < 2 {
-			return nil, fmt.Errorf("entry %d: its bundle ends before it", n)
+			return nil, fmt.Errorf("entry %d: its bundle ends before it", i)
 		}
 		size := int(binary.BigEndian.Uint16(data))
 		if len(data) < 2+size {
-			return nil, fmt.Errorf("entry %d: its bundle is cut", n)
+			return nil, fmt.Errorf("entry %d: its bundle is cut", i)
 		}
-		if i == n%bundle {
-			return data[2 : 2+size], nil
-		}
+		all = append(all, data[2:2+size])
 		data = data[2+size:]
 	}
+	if len(data) > 0 {
+		return nil, fmt.Errorf("%s holds more than its entries", bundlePath(last))
+	}
+	return all, nil
 }
 
 // reader reads hashes of a tree and checks every tile against its root.
@@ -288,30 +319,3 @@ func keep(dir, name string, data []byte) error {
 	}
 	return wholefile.WriteBytes(path, 0o600, data)
 }
-
-func openCheckpoint(v *Verifier, p []byte) (tlog.Tree, error) {
-	n, err := note.Open(p, note.VerifierList(v.note))
-	if err != nil {
-		return tlog.Tree{}, fmt.Errorf("the checkpoint: %w", ErrSignature)
-	}
-	origin, rest, _ := strings.Cut(n.Text, "\n")
-	if origin != v.Name() {
-		return tlog.Tree{}, fmt.Errorf("the checkpoint is of log %q, not %q", origin, v.Name())
-	}
-	// x/mod's form has another first line, and what follows is the same.
-	tree, err := tlog.ParseTree([]byte("go.sum database tree\n" + rest))
-	if err != nil || rest != checkpointText(tree) {
-		return tlog.Tree{}, errors.New("the checkpoint is malformed")
-	}
-	return tree, nil
-}
-
-func signCheckpoint(s *Signer, t tlog.Tree) ([]byte, error) {
-	p, err := note.Sign(&note.Note{Text: s.note.Name() + "\n" + checkpointText(t)}, s.note)
-	if err != nil {
-		return nil, fmt.Errorf("sign the checkpoint: %w", err)
-	}
-	return p, nil
-}
-
-func checkpointText(t tlog.Tree) string { return fmt.Sprintf("%d\n%v\n", t.N, t.Hash) }

@@ -4,10 +4,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -22,23 +21,27 @@ const maxProof = 1 << 20
 // its extra data: one text file.
 func (l *Log) Prove(n int64) ([]byte, error) {
 	// Tree and checkpoint are of one reading: another process may append meanwhile.
-	checkpoint, err := os.ReadFile(filepath.Join(l.dir, checkpointFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the log: %w", err)
-	}
-	tree, err := openCheckpoint(l.v, checkpoint)
+	c, err := l.checkpoint(nil)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := l.entry(tree, n)
+	if c == nil {
+		return nil, fmt.Errorf("the log is empty, and has no entry %d", n)
+	}
+	return l.proveIn(c, n)
+}
+
+// proveIn proves entry n by a checkpoint of the log, which need not be the newest.
+func (l *Log) proveIn(c *Checkpoint, n int64) ([]byte, error) {
+	entry, err := l.entry(c.Tree, n)
 	if err != nil {
 		return nil, err
 	}
-	hashes, err := tlog.ProveRecord(tree.N, n, l.reader(tree))
+	hashes, err := tlog.ProveRecord(c.Tree.N, n, l.reader(c.Tree))
 	if err != nil {
 		return nil, fmt.Errorf("prove entry %d: %w", n, err)
 	}
-	return formatProof(n, entry, hashes, checkpoint), nil
+	return formatProof(n, entry, hashes, c.signed), nil
 }
 
 func formatProof(n int64, entry []byte, hashes tlog.RecordProof, checkpoint []byte) []byte {
@@ -52,16 +55,27 @@ func formatProof(n int64, entry []byte, hashes tlog.RecordProof, checkpoint []by
 	return []byte(b.String())
 }
 
-// Proven is what a proof proves: an entry, its index and the tree it is in.
+// Proven is what a proof proves: an entry, its index and the tree it is in, and
+// who else has seen that tree.
 type Proven struct {
-	Entry Entry
-	Index int64
-	Tree  tlog.Tree
+	Entry     Entry
+	Index     int64
+	Tree      tlog.Tree
+	Cosigned  []Cosignature
+	Unchecked []string // names under signatures whose keys are not known
 }
 
-// CheckProof checks a proof against the log's public key, offline.
-func CheckProof(v *Verifier, proof []byte) (Proven, error) {
+// clockSlack is how far the clocks of a log and a witness may be apart.
+const clockSlack = 5 * time.Minute
+
+// CheckProof checks a proof against the log's public key and the witnesses of a
+// policy, offline. Whether enough of them have cosigned is for [Policy.Met] to
+// say; nil knows no witness.
+func CheckProof(v *Verifier, policy *Policy, proof []byte) (Proven, error) {
 	var out Proven
+	if err := policy.For(v); err != nil {
+		return out, err
+	}
 	if len(proof) > maxProof {
 		return out, errors.New("the proof is longer than any is")
 	}
@@ -85,13 +99,23 @@ func CheckProof(v *Verifier, proof []byte) (Proven, error) {
 		}
 		hashes = append(hashes, h)
 	}
-	if out.Tree, err = openCheckpoint(v, []byte(checkpoint)); err != nil {
+	c, err := openCheckpoint(v, policy.keys(), []byte(checkpoint))
+	if err != nil {
 		return out, err
 	}
+	out.Tree, out.Cosigned, out.Unchecked = c.Tree, c.Cosigned, c.Unchecked
 	if err := tlog.CheckRecord(hashes, out.Tree.N, out.Tree.Hash, n, tlog.RecordHash(entry)); err != nil {
 		return out, errors.New("the proof does not lead from the entry to the checkpoint: one of the two was changed")
 	}
 	out.Index = n
-	out.Entry, err = ParseEntry(entry)
-	return out, err
+	if out.Entry, err = ParseEntry(entry); err != nil {
+		return out, err
+	}
+	for _, w := range out.Cosigned {
+		if w.Time.Add(clockSlack).Before(out.Entry.Time) {
+			return out, fmt.Errorf("witness %q had seen this at %s, and it says that it was sealed at %s: one of the two clocks was wrong, or was turned",
+				w.Witness, w.Time.Format(time.RFC3339), out.Entry.Time.Format(time.RFC3339))
+		}
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package receipt
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,6 +28,10 @@ type Sealer struct {
 	Log *Log
 	Key *Signer
 	Now func() time.Time
+	// Cosign has witnesses cosign the log as it is, and returns its checkpoint
+	// with what they signed; with an error if they are too few. nil asks nobody.
+	Cosign func() (*Checkpoint, error)
+	Policy *Policy // the witnesses that Cosign asks
 }
 
 // Plan seals a run's plan, before its first request.
@@ -109,14 +114,22 @@ func (s *Sealer) seal(dir, kind string, subject []Resource, predicateType string
 	}
 	words = strings.Map(printable, words)
 	words = strings.ToValidUTF8(words[:min(len(words), maxWords)], "")
+	of, err := planOf(folder, kind)
+	if err != nil {
+		return err
+	}
 	index, err := s.Log.appendMade(s.Key, func() ([]byte, time.Time) {
 		now := s.Now().UTC()
-		return Entry{kind, Digest(envelope), now, words}.format(), now
+		return Entry{kind, Digest(envelope), now, words, of}.format(), now
 	})
 	if err != nil {
 		return err
 	}
-	proof, err := s.Log.Prove(index)
+	checkpoint, cosigned := s.cosign()
+	if checkpoint == nil {
+		return cosigned
+	}
+	proof, err := s.Log.proveIn(checkpoint, index)
 	if err != nil {
 		return err
 	}
@@ -126,7 +139,106 @@ func (s *Sealer) seal(dir, kind string, subject []Resource, predicateType string
 	if err := keep(folder, "key.pub", []byte(s.Key.Public()+"\n")); err != nil {
 		return fmt.Errorf("keep the receipt's public key: %w", err)
 	}
-	return nil
+	if s.Policy != nil && cosigned == nil {
+		s.renewAll(dir, checkpoint) // the plan's, if witnesses were away then; they need not be back
+	}
+	return cosigned
+}
+
+// planOf is the digest of the plan that a result is of, "" if none is there.
+func planOf(folder, kind string) (string, error) {
+	if kind != "result" {
+		return "", nil
+	}
+	p, err := os.ReadFile(filepath.Join(folder, "plan.dsse.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the plan's receipt: %w", err)
+	}
+	return Digest(p), nil
+}
+
+// cosign is the log's checkpoint, cosigned where witnesses are asked. A
+// checkpoint with an error is good, and cosigned by too few.
+func (s *Sealer) cosign() (*Checkpoint, error) {
+	if s.Cosign == nil {
+		return s.Log.checkpoint(nil)
+	}
+	c, err := s.Cosign()
+	if c == nil && err == nil {
+		panic("kvcanary: internal error: a cosigner returned no checkpoint")
+	}
+	if c == nil {
+		if c, err2 := s.Log.checkpoint(nil); err2 == nil {
+			return c, err
+		}
+	}
+	return c, err
+}
+
+// Renew asks witnesses again and proves the receipts of a directory by what
+// they signed, where fewer than the policy wants have cosigned so far: a witness
+// may have been away. It returns how many proofs were renewed, and an error if
+// one is not cosigned by enough even now. A proof that is is left alone, since
+// an older cosignature says more.
+func (s *Sealer) Renew(dir string) (int, error) {
+	c, err := s.cosign()
+	if c == nil {
+		return 0, err
+	}
+	n, missing := s.renewAll(dir, c)
+	if missing == nil && errors.Is(err, ErrQuorum) {
+		err = nil // nothing was missing
+	}
+	return n, cmp.Or(err, missing)
+}
+
+func (s *Sealer) renewAll(dir string, c *Checkpoint) (n int, missing error) {
+	names, err := filepath.Glob(filepath.Join(dir, Folder, "*.tlog-proof"))
+	if err != nil || len(names) == 0 {
+		return 0, fmt.Errorf("%s has no receipts", dir)
+	}
+	for _, name := range names {
+		renewed, err := s.renew(name, c)
+		if err != nil {
+			missing = fmt.Errorf("%s: %w", name, err)
+		}
+		if renewed {
+			n++
+		}
+	}
+	return n, missing
+}
+
+// renew proves one receipt by a checkpoint, if that is better than what it has.
+// The error says that too few have cosigned even so.
+func (s *Sealer) renew(name string, c *Checkpoint) (bool, error) {
+	p, err := os.ReadFile(name)
+	if err != nil {
+		return false, err
+	}
+	was, err := CheckProof(s.Log.v, s.Policy, p)
+	if err != nil {
+		return false, err
+	}
+	if err := s.Log.Begins(was.Tree); err != nil {
+		return false, fmt.Errorf("the log that it is of: %w", err)
+	}
+	short := s.Policy.Met(was.Cosigned)
+	better := s.Policy.Met(c.Cosigned) == nil || len(was.Cosigned) == 0 && len(c.Cosigned) > 0
+	if short == nil || !better {
+		return false, short
+	}
+	proof, err := s.Log.proveIn(c, was.Index)
+	if err != nil {
+		return false, err
+	}
+	if err := keep(filepath.Dir(name), filepath.Base(name), proof); err != nil {
+		return false, err
+	}
+	return true, s.Policy.Met(c.Cosigned)
 }
 
 func printable(r rune) rune {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // Verified is one receipt and what was found wrong with it.
@@ -18,13 +20,30 @@ type Verified struct {
 	Entry     Entry     `json:"entry"`
 	Index     int64     `json:"index"` // in the log
 	Size      int64     `json:"size"`  // of the log that the proof is for
-	Problems  []string  `json:"problems,omitempty"`
+	// Cosigned are the witnesses of the policy that have seen that log.
+	Cosigned []Cosignature `json:"cosigned,omitempty"`
+	// Unchecked are names under signatures that nobody's key was given for.
+	Unchecked []string `json:"unchecked,omitempty"`
+	Problems  []string `json:"problems,omitempty"`
+
+	tree   tlog.Tree
+	digest string // of the envelope
+}
+
+// Against is what receipts are checked against.
+type Against struct {
+	Key    *Verifier
+	Policy *Policy // witnesses that are known, and how many have to have cosigned; nil for none
+	Log    *Log    // the log, where it is at hand; nil if not
 }
 
 // VerifyDir checks every receipt of a directory, and every file that they are
 // about, offline. It is an error if there are none, or if they cannot be read
 // at all; what is wrong with one stands in its problems.
-func VerifyDir(dir string, v *Verifier) ([]Verified, error) {
+func VerifyDir(dir string, a Against) ([]Verified, error) {
+	if err := a.Policy.For(a.Key); err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
@@ -37,13 +56,14 @@ func VerifyDir(dir string, v *Verifier) ([]Verified, error) {
 	var out []Verified
 	for _, name := range names {
 		kind := strings.TrimSuffix(strings.TrimPrefix(name, Folder+"/"), ".dsse.json")
-		out = append(out, verify(root.FS(), kind, v))
+		out = append(out, verify(root.FS(), kind, a))
 	}
 	slices.SortStableFunc(out, func(a, b Verified) int { return int(a.Index - b.Index) })
 	inOrder(out)
 	if _, err := fs.Lstat(root.FS(), resultName); err == nil {
 		unsealed(out)
 	}
+	inLog(out, a.Log)
 	return out, nil
 }
 
@@ -72,7 +92,7 @@ func inOrder(all []Verified) {
 }
 
 // verify checks one receipt of a directory.
-func verify(in fs.FS, kind string, v *Verifier) Verified {
+func verify(in fs.FS, kind string, a Against) Verified {
 	out := Verified{Name: kind, Index: -1}
 	problem := func(format string, a ...any) { out.Problems = append(out.Problems, fmt.Sprintf(format, a...)) }
 	name := Folder + "/" + kind
@@ -81,7 +101,7 @@ func verify(in fs.FS, kind string, v *Verifier) Verified {
 		problem("%v", err)
 		return out
 	}
-	payload, err := open(v, envelope)
+	payload, err := open(a.Key, envelope)
 	if err != nil {
 		problem("%s.dsse.json: %v", name, err)
 		return out
@@ -90,17 +110,8 @@ func verify(in fs.FS, kind string, v *Verifier) Verified {
 		problem("%s.dsse.json: %v", name, err)
 		return out
 	}
-	proof, err := read(in, name+".tlog-proof", maxProof)
-	if err == nil {
-		var p Proven
-		if p, err = CheckProof(v, proof); err == nil {
-			out.Entry, out.Index, out.Size = p.Entry, p.Index, p.Tree.N
-			if p.Entry.SHA256 != Digest(envelope) || p.Entry.Kind != kind {
-				err = errors.New("it proves another receipt")
-			}
-		}
-	}
-	if err != nil {
+	out.digest = Digest(envelope)
+	if err := out.prove(in, a); err != nil {
 		problem("%s.tlog-proof: %v", name, err)
 	}
 	if kind == "decision" {
@@ -113,6 +124,24 @@ func verify(in fs.FS, kind string, v *Verifier) Verified {
 		files(in, problem)
 	}
 	return out
+}
+
+// prove checks the proof of a receipt.
+func (x *Verified) prove(in fs.FS, a Against) error {
+	proof, err := read(in, Folder+"/"+x.Name+".tlog-proof", maxProof)
+	if err != nil {
+		return err
+	}
+	p, err := CheckProof(a.Key, a.Policy, proof)
+	if err != nil {
+		return err
+	}
+	x.Entry, x.Index, x.Size, x.tree = p.Entry, p.Index, p.Tree.N, p.Tree
+	x.Cosigned, x.Unchecked = p.Cosigned, p.Unchecked
+	if p.Entry.SHA256 != x.digest || p.Entry.Kind != x.Name {
+		return errors.New("it proves another receipt")
+	}
+	return a.Policy.Met(p.Cosigned)
 }
 
 // files compares the files of a run with their list.
