@@ -116,7 +116,7 @@ func GuardDefaults() Guard {
 		Listen:    Listen{Address: "127.0.0.1:8080"},
 		Admission: Admission{Policy: "closed", TokensPerByte: 1, Template: 256, Count: true, Refresh: time.Minute, MaxAge: 10 * time.Minute},
 		Isolation: Isolation{Unknown: "pass"},
-		Watch:     Watch{Mode: "strict", MaxHeld: 64 << 10},
+		Watch:     Watch{Mode: "strict", MaxHeld: 4 << 20},
 		Limits: Limits{
 			Body: 16 << 20, Headers: 32 << 10, Document: 16 << 20, Concurrency: 1024,
 			HeaderTime: 10 * time.Second, BodyTime: 30 * time.Second, ConnectTime: 5 * time.Second,

@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	// What a client sends and is told, without a network.
 	"internal/guard/shape":   {"internal/prose"},
 	"internal/guard/request": {"internal/guard/shape"},
+	"internal/guard/watch":   {"canary"},
 	"internal/guard/admit":   {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape"},
 	"internal/explore":       {"internal/lab/handoff"},
 	"spec":                   {},

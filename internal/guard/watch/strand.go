@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/kvcanary/kvcanary/canary"
+)
+
+const (
+	// maxStrands bounds the strands of one answer. What is over it shares one.
+	maxStrands = 1024
+	// repeated is the length from which a value that stands at a place twice in
+	// a row is taken for a field that every event repeats and read once, bytes:
+	// no two words in a row of a canary are that long and the same.
+	repeated    = 16
+	maxRepeated = 256
+)
+
+// strand is one text of an answer, put together from the pieces that stand at
+// one place of event after event, and scanned as it grows.
+type strand struct {
+	channel  Channel
+	scanners []*canary.Scanner // one a key
+	length   int64             // bytes so far
+	last     []byte            // the piece that came last, if it may be one that repeats
+
+	// What is waited for. Rounds count how often the strand that grows most has
+	// grown, so that strands which come by turns wait for each other.
+	pieces  []piece // those with bytes that may yet be canary; from first on
+	first   int
+	words   int   // words in a row that may be canary
+	to      int64 // where they end as yet
+	grew    int64 // round in which a piece came last
+	event   int64 // event in which a piece came last
+	moved   int64 // round in which to moved last
+	waiting bool  // it is in the list of those that wait
+}
+
+// piece is a piece of a strand.
+type piece struct {
+	unit int64 // where in the stream the unit begins that it came in, bytes
+	end  int64 // where it ends in the strand, bytes
+}
+
+// repeats reports whether text is the piece that came last over again, and
+// remembers it if it may be.
+func (s *strand) repeats(text []byte) bool {
+	if len(text) < repeated || len(text) > maxRepeated {
+		s.last = s.last[:0]
+		return false
+	}
+	if bytes.Equal(s.last, text) {
+		return true
+	}
+	s.last = s.last[:0]
+	for _, c := range text {
+		if c >= utf8.RuneSelf || c == '\\' || c == '&' { // words may be longer than they look, or shorter
+			return false
+		}
+	}
+	s.last = append(s.last, text...)
+	return false
+}
+
+// patience is for how many rounds text is kept back that may be canary and does
+// not go on, by how many words it has. Text of a model that happens to end in
+// words of the list is let go soon; what looks more like canary waits longer.
+var patience = [canary.MinWords + 1]int64{0, 4, 12, 36, 108, 256, 256, 256, 256}
+
+// rest reports whether nothing is waited for in a strand, be it that nothing
+// may be canary, or that it has been waited for long enough. Held is how many
+// bytes are kept back for it, many from when on that is much.
+func (s *strand) rest(round, held, many int64) bool {
+	if s.first == len(s.pieces) {
+		return true
+	}
+	idle := round - s.moved
+	return idle > patience[min(s.words, canary.MinWords)] || idle > patience[1] && held > many
+}
+
+// settle lets go what is waited for.
+func (s *strand) settle() { s.pieces, s.first = s.pieces[:0], 0 }
+
+// grow takes the place of a piece that came in a unit, of which nothing before
+// from may be canary.
+func (s *strand) grow(unit int64, p canary.Pending, round int64) {
+	if p.To > s.to || p.Words != s.words {
+		s.to, s.words, s.moved = max(s.to, p.To), p.Words, round
+	}
+	for s.first < len(s.pieces) && s.pieces[s.first].end <= p.From {
+		s.first++
+	}
+	if s.first == len(s.pieces) {
+		s.settle()
+	}
+	if p.From == s.length {
+		return
+	}
+	if n := len(s.pieces); n > 0 && s.pieces[n-1].unit == unit {
+		s.pieces[n-1].end = s.length
+		return
+	}
+	if s.first > 0 && len(s.pieces) == cap(s.pieces) {
+		s.pieces = s.pieces[:copy(s.pieces, s.pieces[s.first:])]
+		s.first = 0
+	}
+	s.pieces = append(s.pieces, piece{unit, s.length})
+}

@@ -1,0 +1,320 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// maxFrames bounds how many objects and lists one document may have.
+const maxFrames = 1 << 18
+
+// frame is an object or a list of a document.
+type frame struct {
+	parent  int32
+	pos     int32 // its position in a list; -1 for none
+	next    int32 // position of the member or element that comes next
+	list    bool
+	counts  bool // it counts tokens
+	ranks   bool // it is, or stands in, a list of alternative tokens
+	noBytes bool // of a list: not all of it are numbers from 0 to 255
+	class   class
+	channel Channel
+	name    uint64 // what its parent calls it; 0 for an element of a list
+	label   uint64 // of the members that are called an index; 0 for none
+	key     uint64 // the member that comes next
+	bytes   int32  // of a list: where its numbers begin in walker.octets
+	way     way
+}
+
+// way is how a place is named: by the members that lead to it, with the indexes
+// that members give (the choice, the tool call), and with positions in lists
+// that have none.
+type way struct {
+	labels, all uint64
+	last        int32 // position in the innermost list; -1 for none
+}
+
+// leaf is a text of a document, as it is written there, with its escapes.
+type leaf struct {
+	text    []byte
+	key     uint64
+	frame   int32
+	pos     int32
+	class   class
+	channel Channel
+}
+
+// walker reads JSON documents, one after the other, as far as they are that.
+// It keeps what it has allocated.
+type walker struct {
+	frames []frame
+	leaves []leaf
+	octets []byte // texts that are written as lists of numbers
+	top    int32
+	over   bool // the document was too large
+
+	typ     []byte // its type, if it says so at the top
+	failed  bool   // it says that it is an error
+	ended   bool   // it says that the stream ends
+	counted bool   // it counts tokens
+	count   [counters]int
+}
+
+// read reads a document.
+func (k *walker) read(doc []byte) {
+	k.frames = append(k.frames[:0], frame{parent: -1, pos: -1, channel: Raw, way: way{last: -1}})
+	k.leaves, k.octets = k.leaves[:0], k.octets[:0]
+	k.top, k.typ, k.failed, k.ended, k.counted = 0, nil, false, false, false
+	for i := 0; i < len(doc); {
+		f := &k.frames[k.top]
+		switch c := doc[i]; c {
+		case ',':
+			f.next++
+			f.class = other
+			i++
+		case '{', '[':
+			if len(k.frames) == maxFrames {
+				k.over = true
+				return
+			}
+			if c == '{' && f.class == failure && k.answers(f) {
+				k.failed = k.failed || !nothingIn(doc[i+1:])
+			}
+			k.open(c == '[')
+			i++
+		case '}', ']':
+			k.close()
+			i++
+		case '"':
+			i = k.quoted(doc, i)
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			i = k.number(doc, i)
+		case 't':
+			k.ended = k.ended || f.class == done && f.parent == 0
+			i++
+		default:
+			i++
+		}
+	}
+	for k.top > 0 { // a document that breaks off
+		k.close()
+	}
+	k.lay()
+}
+
+// answers reports whether an object is an answer or an event: what calls a
+// member of it an error is one.
+func (k *walker) answers(f *frame) bool {
+	return f.parent == 0 || f.parent == 1 && bytes.HasPrefix(k.typ, []byte("response."))
+}
+
+// nothingIn reports whether the object that goes on with b is empty.
+func nothingIn(b []byte) bool {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	return len(b) == 0 || b[0] == '}'
+}
+
+// quoted takes the string that begins at doc[i], to the end of the document if
+// it does not end, and returns what follows it.
+func (k *walker) quoted(doc []byte, i int) int {
+	from, end := i+1, i+1
+	for {
+		n := bytes.IndexByte(doc[end:], '"')
+		if n < 0 {
+			end = len(doc)
+			break
+		}
+		if end += n; !escaped(doc[from:end]) {
+			break
+		}
+		end++
+	}
+	text := doc[from:end]
+	f := &k.frames[k.top]
+	i = min(end+1, len(doc))
+	if f.list {
+		f.noBytes = true
+		k.leaf(leaf{text: text, frame: k.top, pos: f.next, channel: f.channel})
+		return i
+	}
+	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
+		i++
+	}
+	if i < len(doc) && doc[i] == ':' {
+		k.member(f, text)
+		return i + 1
+	}
+	k.leaf(leaf{text: text, frame: k.top, key: f.key, pos: -1, class: f.class, channel: f.channel.below(f.class)})
+	if f.parent == 0 && f.class == kind {
+		k.typ = text
+	}
+	if f.class == failure && k.answers(f) {
+		k.failed = k.failed || len(text) > 0
+	}
+	return i
+}
+
+// escaped reports whether what follows b, in a string, is escaped.
+func escaped(b []byte) bool {
+	n := 0
+	for n < len(b) && b[len(b)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+func (k *walker) leaf(l leaf) {
+	if len(l.text) > 0 {
+		k.leaves = append(k.leaves, l)
+	}
+}
+
+// Names of places that no member has.
+const (
+	anyNumber = 3 // members whose names are numbers
+	anyToken  = 5 // members whose names are texts
+	asNumbers = 7 // a list of bytes
+)
+
+// member takes the name of the member that comes next.
+func (k *walker) member(f *frame, name []byte) {
+	f.class, f.key = classOf(name), hashOf(name)
+	switch {
+	case allDigits(name):
+		f.key = anyNumber
+	case f.ranks && (f.class == other || f.class == label):
+		k.leaf(leaf{text: name, frame: k.top, key: anyToken, pos: f.next, channel: Logprobs})
+		f.key = anyToken
+	}
+}
+
+func (k *walker) open(list bool) {
+	f := &k.frames[k.top]
+	child := frame{
+		parent: k.top, list: list, pos: -1, channel: f.channel,
+		counts: f.counts, ranks: f.ranks, bytes: int32(len(k.octets)),
+	}
+	if f.list {
+		f.noBytes = true
+		child.pos = f.next
+	} else {
+		child.name, child.channel = f.key, f.channel.below(f.class)
+		child.counts = child.counts || f.class == usage
+		child.ranks = child.ranks || f.class == alternatives
+	}
+	k.frames = append(k.frames, child)
+	k.top = int32(len(k.frames) - 1)
+}
+
+func (k *walker) close() {
+	f := &k.frames[k.top]
+	if f.list && !f.noBytes {
+		k.leaf(leaf{text: k.octets[f.bytes:], frame: k.top, key: asNumbers, pos: -1, channel: f.channel})
+	}
+	if k.top > 0 {
+		k.top = f.parent
+	}
+}
+
+// number takes the number at doc[i]: a byte of a list of them, an index, or a
+// count of tokens.
+func (k *walker) number(doc []byte, i int) int {
+	n, digits, negative := 0, 0, doc[i] == '-'
+	if negative {
+		i++
+	}
+	for ; i < len(doc) && '0' <= doc[i] && doc[i] <= '9'; i++ {
+		if digits++; digits <= 15 {
+			n = 10*n + int(doc[i]-'0')
+		}
+	}
+	whole := digits <= 15 && !negative
+	for i < len(doc) && (doc[i] == '.' || doc[i]|0x20 == 'e' || doc[i] == '+' || doc[i] == '-' || '0' <= doc[i] && doc[i] <= '9') {
+		whole = false
+		i++
+	}
+	f := &k.frames[k.top]
+	switch {
+	case f.list:
+		if f.noBytes = f.noBytes || !whole || n > 255; !f.noBytes {
+			k.octets = append(k.octets, byte(n))
+		}
+	case f.class == index:
+		f.label = mix(mix(f.label, f.key), uint64(n)+1)
+	case f.class >= promptTokens && whole && (f.counts || f.parent == 0):
+		k.count[f.class] = max(k.count[f.class], n)
+		k.counted = true
+	case f.class == failure && k.answers(f):
+		k.failed = k.failed || n != 0
+	}
+	return i
+}
+
+// lay finds the way to each frame, now that all indexes are known.
+func (k *walker) lay() {
+	for i := 1; i < len(k.frames); i++ {
+		f := &k.frames[i]
+		w := k.frames[f.parent].way
+		if f.name != 0 {
+			w.labels, w.all = mix(w.labels, f.name), mix(w.all, f.name)
+		}
+		switch {
+		case f.label != 0:
+			w.labels, w.all = mix(w.labels, f.label), mix(w.all, f.label)
+		case f.pos >= 0:
+			w.all = mix(w.all, uint64(f.pos)+3)
+		}
+		if f.pos >= 0 {
+			w.last = f.pos
+		}
+		f.way = w
+	}
+}
+
+// places is where a text belongs: the place of those that come one after the
+// other, and, if positions in lists tell more, the place with these, else 0.
+// Alternative tokens are told apart by their rank alone.
+func (k *walker) places(l *leaf) (place, exact uint64) {
+	f := &k.frames[l.frame]
+	w := f.way
+	if l.key != 0 {
+		w.labels, w.all = mix(w.labels, l.key), mix(w.all, l.key)
+	}
+	if l.pos >= 0 {
+		w.all, w.last = mix(w.all, uint64(l.pos)+3), l.pos
+	}
+	switch {
+	case f.ranks:
+		return mix(w.labels, uint64(w.last)+2), 0
+	case l.channel == Logprobs || w.all == w.labels:
+		return w.labels, 0
+	}
+	return w.labels, w.all
+}
+
+func allDigits(s []byte) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+// hashOf names a member. Names that collide only join two places into one.
+func hashOf(s []byte) uint64 {
+	h := uint64(len(s)) + 11
+	for len(s) > 8 {
+		h = mix(h, binary.LittleEndian.Uint64(s))
+		s = s[8:]
+	}
+	var last [8]byte
+	copy(last[:], s)
+	return mix(h, binary.LittleEndian.Uint64(last[:]))
+}
+
+// mix continues a hash.
+func mix(h, x uint64) uint64 {
+	h = (h ^ x) * 0x9E3779B97F4A7C15
+	return h ^ h>>29
+}
