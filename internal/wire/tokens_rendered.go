@@ -34,7 +34,7 @@ func (c *Client) countRendered(ctx context.Context, key string, messages []Messa
 			return c.notCounted(resp, key, body)
 		}
 		var err error
-		n, err = readTokens(body)
+		n, err = readLength(body, "tokens")
 		return err
 	})
 	return n, err
@@ -65,8 +65,9 @@ func (c *Client) render(ctx context.Context, key string, messages []Message) (st
 	return out.Prompt, err
 }
 
-// readTokens counts the members of the list "tokens" without keeping them.
-func readTokens(r io.Reader) (int, error) {
+// readLength counts the entries of a list, a member of an object, without
+// keeping them.
+func readLength(r io.Reader, member string) (int, error) {
 	dec := json.NewDecoder(r)
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
 		return 0, noCounter(err)
@@ -76,7 +77,7 @@ func readTokens(r io.Reader) (int, error) {
 		if _, isName := key.(string); err != nil || !isName {
 			return 0, noCounter(err)
 		}
-		if key == "tokens" {
+		if key == member {
 			return lengthOfList(dec)
 		}
 		if err := skipValue(dec); err != nil {

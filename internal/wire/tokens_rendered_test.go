@@ -89,12 +89,12 @@ func TestRenderedErrors(t *testing.T) {
 	}
 }
 
-func FuzzReadTokens(f *testing.F) {
+func FuzzReadLength(f *testing.F) {
 	for _, s := range []string{`{"tokens":[1,2]}`, `{"a":{},"tokens":[[1],{"id":2}]}`, `{"tokens":[`, `{"tokens":[]}`, "[]", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, err := readTokens(strings.NewReader(s))
+		n, err := readLength(strings.NewReader(s), "tokens")
 		if (n > 0) == (err != nil) {
 			t.Errorf("%d, %v", n, err)
 		}

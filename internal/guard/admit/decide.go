@@ -126,7 +126,11 @@ func Decide(l Limit, now time.Time, p Policy, s Size) Decision {
 	case !s.Tried:
 		return Decision{Verdict: Count, Reason: Undecided}
 	}
-	return p.unjudged(NotCounted, http.StatusServiceUnavailable, "not_counted", l.open(s))
+	status := http.StatusServiceUnavailable
+	if s.Final { // to try again is of no use
+		status = http.StatusBadRequest
+	}
+	return p.unjudged(NotCounted, status, "not_counted", l.open(s))
 }
 
 // unjudged is what the policy says of a prompt that cannot be judged.

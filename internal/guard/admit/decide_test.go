@@ -37,6 +37,7 @@ func TestDecide(t *testing.T) {
 		"the counter gave up":       {known, Default(), Size{AtLeast: 10_634, AtMost: Unbounded, Tried: true}, Refuse, TooLong, 400, "(at least 10,634, "},
 		"too long, policy open":     {known, open, Size{AtLeast: 10_634, AtMost: Unbounded, Tried: true}, Refuse, TooLong, 400, ""},
 		"no count":                  {known, Default(), Size{AtMost: 20_000, Tried: true, Why: "the engine did not answer in time"}, Refuse, NotCounted, 503, "at most 20,000 tokens, the limit 10,633 (pool 10,640 less reserve 7, from GET /server_info max_total_num_tokens), and it could not be counted exactly: the engine did not answer in time"},
+		"no count, ever":            {known, Default(), Size{AtMost: 20_000, Tried: true, Final: true}, Refuse, NotCounted, 400, "send less"},
 		"no count, open":            {known, open, Size{AtMost: 20_000, Tried: true}, Pass, NotCounted, 0, ""},
 		"no count, but it fits":     {known, Default(), Size{AtMost: 9000, Tried: true}, Pass, ByCount, 0, ""},
 		"no limit":                  {Limit{}, Default(), Size{AtMost: 1}, Refuse, NoLimit, 503, "not known, so none is sent: nothing was measured yet"},

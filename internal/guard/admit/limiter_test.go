@@ -19,12 +19,12 @@ import (
 type fakeWorker struct {
 	pool, context atomic.Int64 // pool 0: it does not say
 	down          atomic.Bool
-	hang          chan struct{} // nil: answers at once
+	hang          atomic.Pointer[chan struct{}] // nil: answers at once
 }
 
 func (f *fakeWorker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.hang != nil {
-		<-f.hang
+	if hang := f.hang.Load(); hang != nil {
+		<-*hang
 	}
 	switch {
 	case f.down.Load():
@@ -156,7 +156,8 @@ func TestLimiterMeasuresOnSchedule(t *testing.T) {
 func TestLimiterGivesUpOnAWorkerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := newFake(5000, 8192), newFake(10_000, 16_384)
-		slow.hang = make(chan struct{})
+		first, second := make(chan struct{}), make(chan struct{})
+		slow.hang.Store(&first)
 		l := limiterOf(io.Discard, slow, quick)
 		start := time.Now()
 		l.Measure(t.Context())
@@ -167,20 +168,20 @@ func TestLimiterGivesUpOnAWorkerThatHangs(t *testing.T) {
 		if got := l.Limit("m"); got.Tokens != 0 || l.Answered() {
 			t.Errorf("%+v", got)
 		}
-		close(slow.hang)
+		close(first)
 		l.Measure(t.Context())
 		if got := l.Limit("m"); got.Tokens != 4993 {
 			t.Errorf("%+v", got)
 		}
 		// What ends before it is answered changes nothing.
-		slow.hang = make(chan struct{})
+		slow.hang.Store(&second)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { time.Sleep(time.Second); cancel() }()
 		l.Measure(ctx)
 		if got := l.Limit("m"); got.Tokens != 4993 || !l.Answered() {
 			t.Errorf("after a stop: %+v", got)
 		}
-		close(slow.hang)
+		close(second)
 		synctest.Wait()
 	})
 }

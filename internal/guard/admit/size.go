@@ -27,6 +27,8 @@ type Size struct {
 	Tried bool
 	// Why says for people what keeps it open; "" where only counting is left to do.
 	Why string
+	// Final says that the same prompt will stay open whenever it is sent again.
+	Final bool
 }
 
 // Bound is the size of a prompt by its bytes alone.
@@ -44,7 +46,7 @@ func Bound(b Body, p Policy) Size {
 	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), p.structured(b))
 	switch opaque := p.opaque(b); {
 	case opaque == Unbounded:
-		s.AtMost, s.Why = Unbounded, whyOpaque
+		s.AtMost, s.Why, s.Final = Unbounded, whyOpaque, true
 	default:
 		s.AtMost = add(s.AtMost, opaque)
 	}

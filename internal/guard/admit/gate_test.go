@@ -1,0 +1,63 @@
+package admit
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func gateOf(s *counting, p Policy) *Gate {
+	l := limiterOf(io.Discard)
+	l.o.Given = Given{Tokens: 100}
+	l = NewLimiter(l.o)
+	g := &Gate{Limiter: l, Policy: p, Now: time.Now}
+	if s != nil {
+		g.Counter = counterOf(s, "vllm")
+	}
+	return g
+}
+
+func TestGate(t *testing.T) {
+	closed := Policy{}
+	pictures := Policy{OpaqueTokens: 40}
+	open := Policy{Open: true}
+	for name, c := range map[string]struct {
+		s       *counting
+		p       Policy
+		b       Body
+		words   int
+		first   Verdict
+		verdict Verdict
+		reason  Reason
+		status  int
+		says    string
+	}{
+		"short":                    {&counting{}, closed, Body{Bytes: 100}, 50, Pass, Pass, ByBound, 0, ""},
+		"counted":                  {&counting{}, closed, Body{Bytes: 300}, 100, Count, Pass, ByCount, 0, ""},
+		"counted, too long":        {&counting{}, closed, Body{Bytes: 300}, 101, Count, Refuse, TooLong, 400, "101 tokens > 100 maximum (exactly 101, limit 100"},
+		"nothing counts":           {nil, closed, Body{Bytes: 300}, 90, Refuse, Refuse, NotCounted, 400, "nothing is counted here"},
+		"nothing counts, open":     {nil, open, Body{Bytes: 300}, 90, Pass, Pass, NotCounted, 0, ""},
+		"no endpoint":              {&counting{status: 404}, closed, Body{Bytes: 300}, 90, Count, Refuse, NotCounted, 400, "do not prove that it fits: send less"},
+		"no endpoint, open":        {&counting{status: 404}, open, Body{Bytes: 300}, 90, Count, Pass, NotCounted, 0, ""},
+		"the engine is in trouble": {&counting{status: 500}, closed, Body{Bytes: 300}, 90, Count, Refuse, NotCounted, 503, "HTTP 500"},
+		"a lying count":            {&counting{most: 20}, closed, Body{Bytes: 300}, 400, Count, Refuse, NotCounted, 503, "cannot be relied on"},
+		"over the engine's own":    {&counting{refuses: 95}, closed, Body{Bytes: 300}, 96, Count, Refuse, TooLong, 400, "at least 101"},
+		"a picture":                {&counting{}, closed, Body{Bytes: 30, Opaque: 1}, 5, Count, Refuse, NotCounted, 400, "set opaque_tokens"},
+		"pictures with a bound":    {&counting{}, pictures, Body{Bytes: 300, Opaque: 2}, 20, Count, Pass, ByCount, 0, ""},
+		"more pictures than fit":   {&counting{}, pictures, Body{Bytes: 300, Opaque: 2}, 21, Count, Refuse, NotCounted, 400, "at most 101 tokens"},
+		"tools of unknown size":    {&counting{}, closed, Body{Bytes: 300, Structured: 90, Depth: 3}, 5, Count, Refuse, NotCounted, 400, "set structured_factor"},
+		"tools that are counted":   {&counting{tools: true}, closed, Body{Bytes: 300, Structured: 90, Depth: 3}, 5, Count, Pass, ByCount, 0, ""},
+		"the bytes say more of it": {&counting{}, Policy{StructuredFactor: 1}, Body{Bytes: 95, Structured: 90, Opaque: 0}, 50, Pass, Pass, ByBound, 0, ""},
+		"admission off":            {&counting{}, Policy{Off: true}, Body{Bytes: 1 << 40}, 5, Pass, Pass, NotAsked, 0, ""},
+	} {
+		g := gateOf(c.s, c.p)
+		if d := g.Decide("m", c.b); d.Verdict != c.first {
+			t.Errorf("%s: at first %+v", name, d)
+		}
+		d, _ := g.Count(t.Context(), "m", c.b, Question{Dialect: "openai", Body: chat(c.words)})
+		if d.Verdict != c.verdict || d.Reason != c.reason || d.Error.Status != c.status || !strings.Contains(d.Error.Message, c.says) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
