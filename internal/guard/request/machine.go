@@ -42,6 +42,7 @@ type frame struct {
 	count int     // its names
 	kept  int     // members that were passed on
 	part  bool    // counted as an opaque part
+	anew  bool    // inside what a template writes anew
 	seen  mark    // what it has, of what tells an item from a reference to one
 }
 
@@ -134,14 +135,22 @@ func (m *machine) insert() {
 func (m *machine) feed(in []byte) (used int) {
 	i := 0
 	for i < len(in) && m.refused == nil {
+		anew := m.anew()
 		n := m.step(in, i)
 		if n == 0 {
 			break
 		}
-		i += n
+		if i += n; anew || m.anew() {
+			m.facts.Structured += int64(n)
+		}
 	}
 	m.taken += int64(i)
 	return i
+}
+
+// anew reports whether the place is one of those that a template writes anew.
+func (m *machine) anew() bool {
+	return len(m.stack) > 0 && m.stack[len(m.stack)-1].anew && !m.dropping
 }
 
 // finish ends the document.
@@ -270,6 +279,9 @@ func (m *machine) begin(c byte) int {
 			m.out = m.out[:len(m.out)-1]
 			f.kept, m.gap = n, true
 		}
+	}
+	if f.anew = f.node.isStructured() || m.anew(); f.anew {
+		m.facts.Depth = max(m.facts.Depth, len(m.stack))
 	}
 	m.stack = append(m.stack, f)
 	m.state, m.next = atMember, nil

@@ -29,13 +29,18 @@ var (
 // opaqueLists are members with one opaque part an item.
 var opaqueLists = []string{"images", "image_data", "audio_data", "video_data", "multimodal_data", "multi_modal_data", "mm_data", "videos", "audios"}
 
+// structured are members of the body that a chat template may write anew, as
+// it does what stands deep inside a prompt: indented, one line for each item,
+// so that what is nested deeply becomes many times as long.
+var structured = []string{"tools", "functions", "documents", "response_format", "text", "chat_template_kwargs", "mcp_servers", "output_config", "output_format", "format"}
+
 // bodies are the members that make an item of a list of inputs one of its own,
 // and not a reference to one that is stored.
 var bodies = []string{"role", "content", "output", "arguments", "input", "summary", "encrypted_content", "action", "actions", "code", "result", "queries", "tools", "operation", "approve"}
 
 // plantPrompts makes places of everything that becomes a prompt.
 func plantPrompts(root *node) {
-	deep := &node{}
+	deep := &node{structured: true}
 	deep.rest, deep.elem = deep, deep
 	deep.child("type").look = lookKind
 	addOpaque(deep, deep, false)
@@ -84,6 +89,12 @@ func plantPrompts(root *node) {
 	prompt.elem, prompt.rest = &node{turn: true, rest: deep, elem: deep}, deep
 	addOpaque(prompt, deep, false)
 	root.child("documents").elem = deep
+	root.rest = &node{structured: true} // of what nobody knows, it may be
+	for _, name := range structured {
+		if n := root.known[name]; n != nil {
+			n.structured = true
+		}
+	}
 	addLists(root, deep)
 }
 

@@ -72,6 +72,11 @@ type Facts struct {
 	Bytes  int64
 	Opaque int // parts whose tokens the bytes do not bound
 	Turns  int // messages, parts of messages and prompts, to each of which a template may add
+	// Structured is how many of the bytes a chat template writes anew instead of
+	// as they stand, with indents and escapes of its own: tool definitions, tool
+	// calls, documents. Depth is how deep they are nested, the body included.
+	Structured int64
+	Depth      int
 
 	Changed []string // names of fields that were taken out or replaced, sorted, each once
 }

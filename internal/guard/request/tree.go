@@ -42,6 +42,8 @@ type node struct {
 	each   bool // the same of every item of it
 	turn   bool // counts as a turn
 	mark   mark // of the object around it
+	// structured is what a chat template writes anew, and may spread out.
+	structured bool
 
 	fold  bool             // names are matched without regard to case, and variants refused
 	known map[string]*node // members, by name in small letters
@@ -57,6 +59,9 @@ func (n *node) item() *node {
 	}
 	return n.elem
 }
+
+// isStructured reports whether a template writes anew what stands here.
+func (n *node) isStructured() bool { return n != nil && n.structured }
 
 func (n *node) child(name string) *node {
 	if n.known == nil {
