@@ -31,7 +31,7 @@ var innocents = []innocent{
 	{mode: "disobedient", backend: func(b lab.Backend, r *rand.Rand) lab.Backend { return disobedient{b, newSeeds(r)} }},
 	{mode: "rate_limits", handler: func(h http.Handler, r *rand.Rand) http.Handler { return flaky{h, newSeeds(r), rateLimited, tooMany} }},
 	{mode: "drops", handler: func(h http.Handler, r *rand.Rand) http.Handler { return flaky{h, newSeeds(r), dropped, drop} }},
-	{mode: "wrong_usage", backend: func(b lab.Backend, r *rand.Rand) lab.Backend { return wrongUsage{b, r.IntN(81) - 40} }},
+	{mode: "wrong_usage", backend: func(b lab.Backend, r *rand.Rand) lab.Backend { return wrongUsage{b, r.IntN(801) - 400} }},
 	{mode: "answer_cache", config: func(c *lab.Config) { c.AnswerCache = "exact" }},
 	{mode: "prefix_cache", config: func(c *lab.Config) { c.PrefixCache, c.Tier = c.PrefillPool, c.PrefillPool }},
 	{

@@ -41,13 +41,9 @@ func judgeFailOpen(_ context.Context, c Case) Judgement {
 }
 
 // collapsed says that the target counted next to nothing of a long prompt and
-// answered it all the same. Where its counts mean nothing for short prompts
-// either, they prove nothing.
+// answered it all the same.
 func collapsed(e *wire.Exchange, line wire.Baseline) string {
-	if !e.Collapsed() {
-		return ""
-	}
-	if _, ok := line.Expect(e); !ok && line.Known() {
+	if !line.Collapsed(e) {
 		return ""
 	}
 	used, _ := e.Used()

@@ -16,7 +16,7 @@ func judgeTruncation(_ context.Context, c Case) Judgement {
 	ends := endEchoes(c.run())
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
-		if !e.Answer.Served() || e.Collapsed() {
+		if !e.Answer.Served() || line.Collapsed(e) {
 			continue
 		}
 		why := truncated(e, line, ends)
@@ -55,9 +55,12 @@ func shortened(e *wire.Exchange, line wire.Baseline) string {
 	if e.Again != nil && !e.SentExact {
 		return "" // it asks how padding counts: that it counts for less is the answer
 	}
+	if line.Shortest(e) {
+		return "" // there is nothing to hold it against
+	}
 	used, expect, ok := counted(e, line)
 	lost, exact := line.Lost(e)
-	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect
+	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect && expect-float64(used) >= surelyLost
 	if !tenth && !(exact && lost >= surelyLost) {
 		return ""
 	}

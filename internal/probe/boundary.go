@@ -206,8 +206,12 @@ func (b *boundary) observe(e *wire.Exchange) {
 		if ok && used < n && !e.Collapsed() {
 			b.search.suggest(used)
 		}
-		b.gross = b.gross || !ok || 10*used < 9*n || used >= n
-		if expect, ok := wire.NewBaseline(b.small).Expect(e); ok && !b.search.exact {
+		expect, known := wire.NewBaseline(b.small).Expect(e)
+		if !known {
+			expect = float64(n)
+		}
+		b.gross = b.gross || !ok || 10*float64(used) < 9*expect || float64(used) >= expect
+		if known && !b.search.exact {
 			n = int(expect)
 		}
 		b.reject(n)
@@ -256,7 +260,7 @@ func (b *boundary) judge(e *wire.Exchange) reading {
 		}
 		return again
 	}
-	if e.Collapsed() || b.shortened(e) {
+	if wire.NewBaseline(b.small).Collapsed(e) || b.shortened(e) {
 		return short
 	}
 	if b.echoes() && e.EchoLost() {

@@ -88,8 +88,24 @@ func (e *Exchange) LeastCached() int { return max(64, e.SentTokens/8) }
 // next to nothing of it.
 func (e *Exchange) Collapsed() bool {
 	used, ok := e.Used()
-	return ok && e.Answer.Served() && e.SentTokens >= collapseSent && used <= max(collapseUsed, e.SentTokens/100)
+	return ok && e.Answer.Served() && nextToNothing(e.surelySent(), used)
 }
+
+// surelySent is the length of a prompt, tokens, and no more than a token for
+// each byte of its text where it could not be counted.
+func (e *Exchange) surelySent() int {
+	if e.SentExact || e.SentBytes == 0 {
+		return e.SentTokens
+	}
+	return int(min(int64(e.SentTokens), e.SentBytes))
+}
+
+func nextToNothing(sent, used int) bool {
+	return sent >= collapseSent && used <= collapsedTo(sent)
+}
+
+// collapsedTo is the most that may be counted of a prompt that was not read, tokens.
+func collapsedTo(sent int) int { return max(collapseUsed, sent/100) }
 
 // Baseline is what a target reports for short prompts: the line that longer
 // ones are held against, so that a target which counts by a constant or a
@@ -106,47 +122,101 @@ type Baseline struct {
 	// longish is how many of its prompts were long enough to show that what is
 	// reported grows with what is sent.
 	longish int
+	rate    float64 // most tokens reported per byte of a text
+	// shortest is the shortest prompt of which more than next to nothing was
+	// counted, or of all if there is none.
+	shortest point
+}
+
+// point is a served prompt by what was sent and what was counted, tokens.
+type point struct {
+	sent, used int
+	bytes      int64
+	exact      bool // counted on both sides, and nothing came from a cache
+}
+
+// counted reports whether more than next to nothing was counted.
+func (p point) counted() bool { return float64(p.used) >= leastPerByte*float64(p.sent) }
+
+// longer compares texts where they are known: lengths may be estimates.
+func (p point) longer(q point) bool {
+	if p.bytes > 0 && q.bytes > 0 {
+		return p.bytes > q.bytes
+	}
+	return p.sent > q.sent
 }
 
 // NewBaseline draws the line from the shortest served prompt to the third
 // shortest, or to the second if that is much steeper: the third has been
 // shortened already. Prompts of which next to nothing was counted are left out.
 func NewBaseline(all []Exchange) Baseline {
-	type point struct {
-		sent, used int
-		exact      bool // counted on both sides, and nothing came from a cache
-	}
 	var points []point
 	var texts []observation
 	for i := range all {
 		e := &all[i]
 		used, ok := e.Used()
-		if !ok || !e.Answer.Served() || e.SentTokens <= 0 || e.Collapsed() {
+		if !ok || !e.Answer.Served() || e.SentTokens <= 0 {
 			continue
 		}
-		points = append(points, point{e.SentTokens, used, e.exact()})
+		points = append(points, point{e.SentTokens, used, e.SentBytes, e.exact()})
 		if o := (observation{e.SentBytes, e.Messages, used}); e.ownText() && o.possible() {
 			texts = append(texts, o)
 		}
 	}
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.sent, b.sent) })
-	// Lengths that hardly differ make no line.
-	points = slices.CompactFunc(points, func(p, q point) bool { return max(p.sent-q.sent, q.sent-p.sent) < max(16, min(p.sent, q.sent)/4) })
+	rate := 0.0
+	for _, p := range points {
+		rate = max(rate, float64(p.used)/float64(max(1, p.bytes)))
+	}
+	points = onLine(points)
 	if len(points) == 0 {
 		return Baseline{}
 	}
-	a := points[0]
+	a := points[0] // the shortest that was counted, if any was
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
 	line.text, line.longish = textLaw(texts)
+	line.shortest, line.rate = a, rate
+	for _, p := range points {
+		if line.shortest.longer(p) {
+			line.shortest = p
+		}
+	}
 	line.offset, line.exact = a.used-a.sent, a.exact && len(points) > 1
 	for i, b := range points[1:min(3, len(points))] {
-		line.exact = line.exact && b.exact && b.used-b.sent == line.offset
+		line.exact = line.exact && b.exact && (b.used-b.sent == line.offset || i > 0 && b.used-b.sent < line.offset)
 		slope := float64(b.used-a.used) / float64(b.sent-a.sent)
 		if i == 0 || slope > 0.9*line.slope {
 			line.slope = slope
 		}
 	}
 	return line
+}
+
+// onLine are the points of a line from the shortest prompt on, none of them of
+// about the same length as another. A target that counts too few of each prompt
+// counts none of a short one, or says 1: such say nothing of longer ones, unless
+// there are no others.
+func onLine(points []point) []point {
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.sent, b.sent) })
+	var all, counted []point
+	for _, p := range points {
+		if nextToNothing(p.sent, p.used) {
+			continue
+		}
+		all = append(all, p)
+		if p.counted() {
+			counted = append(counted, p)
+		}
+	}
+	if len(counted) > 0 {
+		all = counted
+	}
+	var out []point
+	for _, p := range all {
+		if n := len(out); n == 0 || p.sent-out[n-1].sent >= max(16, out[n-1].sent/4) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // textLaw learns from the shortest prompts upwards, leaving out those that lack
@@ -194,7 +264,42 @@ func (b Baseline) Expect(e *Exchange) (used float64, ok bool) {
 	case e.Again != nil: // what was reported of the prompt that it repeats, and the padding
 		return float64(e.SentTokens), true
 	}
-	return b.atUsed + b.slope*(float64(e.SentTokens)-b.atSent), b.slope >= 0.2
+	used = b.atUsed + b.slope*(float64(e.SentTokens)-b.atSent)
+	if e.ownText() { // its length is a guess, its text is not
+		used = min(used, b.rate*float64(e.SentBytes))
+	}
+	return used, b.slope >= 0.2
+}
+
+// Collapsed is [Exchange.Collapsed] of a target whose counts are known. Where
+// they mean nothing for short prompts either, and where it counts so much too
+// few of every prompt that next to nothing is to be expected of this one, they
+// prove nothing.
+func (b Baseline) Collapsed(e *Exchange) bool {
+	if !e.Collapsed() || b.muted(e) {
+		return false
+	}
+	if expect, ok := b.Expect(e); ok {
+		return expect > float64(2*collapsedTo(e.SentTokens))
+	}
+	return !b.Known()
+}
+
+// mostMuted is how long a prompt may be of which a target counts next to
+// nothing because it counts so many too few of every prompt, tokens.
+const mostMuted = hiddenSpread
+
+// muted reports whether a prompt is so short that a target which counts some
+// hundred tokens too few of every prompt counts next to nothing of it: no shorter
+// one was counted either.
+func (b Baseline) muted(e *Exchange) bool {
+	return e.surelySent() <= mostMuted && (!b.Known() || b.Shortest(e) || !b.shortest.counted())
+}
+
+// Shortest reports whether no shorter prompt was counted that this one could be
+// held against.
+func (b Baseline) Shortest(e *Exchange) bool {
+	return b.Known() && !point{sent: e.surelySent(), bytes: e.SentBytes}.longer(b.shortest)
 }
 
 // Lost is how many tokens of a prompt the target did not count. ok is false

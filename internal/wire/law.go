@@ -41,10 +41,10 @@ var (
 )
 
 // No tokenizer makes more than one and a quarter tokens a byte, or has more
-// than 16 bytes a token.
+// than 16 bytes a token, and no target counts each twice and still means tokens.
 const (
 	leastPerByte = 1.0 / 16
-	mostPerByte  = 1.25
+	mostPerByte  = 2.5
 )
 
 // hiddenSpread is how many tokens a hidden prompt may have, give or take.
