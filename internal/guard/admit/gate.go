@@ -1,8 +1,11 @@
 package admit
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -12,6 +15,53 @@ type Gate struct {
 	Counter *Counter // nil: nothing is counted
 	Policy  Policy
 	Now     func() time.Time
+}
+
+// GateOptions are what a [Gate] needs. Of the numbers each has a default where
+// it is 0.
+type GateOptions struct {
+	Upstream string // its name, for the log
+	URL      string // its base URL, with or without /v1
+	Engine   string // name of a row of [engine.All]; "" or "auto" finds out
+	Key      string // shown when it is asked for its limits; "" for none
+	// Workers are base URLs to ask for limits in place of URL, where that is a
+	// balancer or a router that does not speak for all workers behind it.
+	Workers []string
+	Client  *http.Client
+	Policy  Policy
+	Given   Given
+	Margin  int           // tokens kept free below every limit
+	Refresh time.Duration // between two measurements, 1 min
+	NoCount bool          // have nothing counted
+	AtOnce  int           // counts under way at a time, 4
+	Keep    int           // counts kept, 4,096
+	Timeout time.Duration // of one count, or of one measurement, 30 s
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// NewGate returns a gate that has not asked yet. [Limiter.Run] of its limiter
+// has to run.
+func NewGate(o GateOptions) *Gate {
+	if o.Engine == "auto" {
+		o.Engine = ""
+	}
+	o.Refresh, o.Timeout = cmp.Or(o.Refresh, time.Minute), cmp.Or(o.Timeout, 30*time.Second)
+	if len(o.Workers) == 0 {
+		o.Workers = []string{o.URL}
+	}
+	lo := LimiterOptions{Upstream: o.Upstream, Given: o.Given, Margin: o.Margin, Every: o.Refresh, Timeout: o.Timeout, Now: o.Now, Log: o.Log}
+	for _, url := range o.Workers {
+		lo.Sources = append(lo.Sources, Source{URL: url, Key: o.Key, Engine: o.Engine, Client: o.Client})
+	}
+	g := &Gate{Limiter: NewLimiter(lo), Policy: o.Policy, Now: o.Now}
+	if !o.NoCount {
+		g.Counter = NewCounter(CounterOptions{
+			URL: o.URL, Client: o.Client, Timeout: o.Timeout, AtOnce: cmp.Or(o.AtOnce, 4), Keep: cmp.Or(o.Keep, 4096), Now: o.Now,
+			Engine: func() string { return cmp.Or(o.Engine, g.Limiter.Engine()) },
+		})
+	}
+	return g
 }
 
 // Decide judges a prompt by its bytes. A verdict of [Count] asks for

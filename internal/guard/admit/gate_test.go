@@ -2,6 +2,8 @@ package admit
 
 import (
 	"io"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -59,5 +61,38 @@ func TestGate(t *testing.T) {
 		if d.Verdict != c.verdict || d.Reason != c.reason || d.Error.Status != c.status || !strings.Contains(d.Error.Message, c.says) {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+}
+
+// A gate that was made with nothing but an address finds out all that it needs.
+func TestNewGate(t *testing.T) {
+	engine, tokens := newFake(10_640, 16_384), &counting{}
+	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/tokenize") {
+			tokens.ServeHTTP(w, r)
+			return
+		}
+		engine.ServeHTTP(w, r)
+	})
+	g := NewGate(GateOptions{
+		Upstream: "u", URL: "http://u/v1", Engine: "auto", Client: &http.Client{Transport: inMemory{"u": both}},
+		Policy: Default(), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	if d := g.Decide("m", Body{Bytes: 10}); d.Reason != NoLimit || d.Error.Status != 503 {
+		t.Errorf("before it was measured: %+v", d)
+	}
+	g.Limiter.Measure(t.Context())
+	if d := g.Decide("m", Body{Bytes: 9609}); d.Reason != ByBound {
+		t.Errorf("%+v", d)
+	}
+	d, s := g.Count(t.Context(), "m", Body{Bytes: 9610}, Question{Dialect: "openai", Body: chat(10_633)})
+	if d.Reason != ByCount || s.AtMost != 10_633 {
+		t.Errorf("%+v, %+v", d, s)
+	}
+	if d, _ := g.Count(t.Context(), "m", Body{Bytes: 30_000}, Question{Dialect: "openai", Body: chat(10_634)}); d.Reason != TooLong {
+		t.Errorf("%+v", d)
+	}
+	if g := NewGate(GateOptions{NoCount: true, Workers: []string{"http://a", "http://b"}}); g.Counter != nil || len(g.Limiter.o.Sources) != 2 {
+		t.Errorf("%+v", g)
 	}
 }
