@@ -1,15 +1,6 @@
 package config
 
-import (
-	"cmp"
-	"encoding/hex"
-	"regexp"
-	"slices"
-	"strings"
-	"time"
-
-	"go.yaml.in/yaml/v3"
-)
+import "time"
 
 // Guard is the file of `kvcanary guard`, with every default filled in.
 type Guard struct {
@@ -40,12 +31,19 @@ type Upstream struct {
 	Name, BaseURL   string // BaseURL without /v1
 	Engine          string // "auto" or a name of Engines
 	Models          []string
-	KeyEnv          string // variable with the key that the guard shows instead of the client's
+	Workers         []string // addresses that say how much they hold; none: BaseURL
+	KeyEnv          string   // variable with the key that the guard shows instead of the client's
+	ForwardKey      bool     // shows the client's
 	CA              string
 	Cert, ClientKey string
 	Socket          string
-	Limit           int // tokens; 0: only what is measured
+	HealthPath      string // "" for the engine's usual one
+	Limits          TokenLimits
 }
+
+// TokenLimits are what the operator states of an upstream, in tokens; 0 for
+// nothing. They hold beside what is measured: the smallest counts.
+type TokenLimits struct{ Prompt, Pool, Context, DecodePool int }
 
 // Tenancy says who asks. Without Tenants everybody is let in and each key is a
 // tenant of its own, or each value of Header where that is set.
@@ -63,10 +61,12 @@ type GuardTenant struct {
 
 // Admission says which prompts may reach an engine.
 type Admission struct {
-	Policy        string  // "closed": what is not known to fit is refused; "open": it passes, marked
+	Policy        string  // "closed": what is not known to fit is refused; "open": it passes, marked; "off"
 	TokensPerByte float64 // bound on the tokens that one byte of text can be; 1 or more, since a client may choose text that is a token a byte
 	Template      int     // tokens that the engine's chat template may add
 	Opaque        int     // bound on the tokens of one image, audio or file part; 0: none is known
+	Structured    float64 // bytes that the template makes of one of a tool definition; 0: by its depth
+	Margin        int     // tokens kept free below every limit
 	Count         bool    // have the engine count what bytes do not decide
 	CountOutput   bool    // the answer's most tokens count too
 	Refresh       time.Duration
@@ -90,11 +90,15 @@ type Watch struct {
 // Limits bound what clients and engines may take.
 type Limits struct {
 	Body, Headers             int // bytes
+	Buffered                  int // bytes of all bodies that are held at once
+	BodyRate                  int // bytes a second that a body must come at
 	Document                  int // bytes of an answer that is no stream
 	Concurrency, TenantAtOnce int // requests; TenantAtOnce 0: no bound of its own
 	HeaderTime, BodyTime      time.Duration
 	ConnectTime, StallTime    time.Duration
+	WriteTime                 time.Duration // that a client may leave an answer unread
 	IdleTime, DrainTime       time.Duration
+	HealthTime                time.Duration // between two looks at an upstream
 }
 
 // Traces says where spans go; nowhere without Endpoint.
@@ -114,13 +118,13 @@ type GuardKnown struct{ Engines, Allow []string }
 func GuardDefaults() Guard {
 	return Guard{
 		Listen:    Listen{Address: "127.0.0.1:8080"},
-		Admission: Admission{Policy: "closed", TokensPerByte: 1, Template: 256, Count: true, Refresh: time.Minute, MaxAge: 10 * time.Minute},
+		Admission: Admission{Policy: "closed", TokensPerByte: 1, Template: 1024, Count: true, Refresh: time.Minute, MaxAge: 10 * time.Minute},
 		Isolation: Isolation{Unknown: "pass"},
 		Watch:     Watch{Mode: "strict", MaxHeld: 4 << 20},
 		Limits: Limits{
-			Body: 16 << 20, Headers: 32 << 10, Document: 16 << 20, Concurrency: 1024,
+			Body: 16 << 20, Headers: 32 << 10, Document: 16 << 20, Buffered: 256 << 20, BodyRate: 1024, Concurrency: 1024,
 			HeaderTime: 10 * time.Second, BodyTime: 30 * time.Second, ConnectTime: 5 * time.Second,
-			StallTime: 10 * time.Minute, IdleTime: 2 * time.Minute, DrainTime: 30 * time.Second,
+			StallTime: 10 * time.Minute, WriteTime: time.Minute, IdleTime: 2 * time.Minute, DrainTime: 30 * time.Second, HealthTime: 5 * time.Second,
 		},
 		Traces: Traces{Ratio: 1},
 		Log:    "text",
@@ -140,295 +144,4 @@ func ReadGuard(file string, b []byte, known GuardKnown) (*Guard, error) {
 		return nil, bad.in(file)
 	}
 	return &g, nil
-}
-
-func (g *Guard) fields(root *yaml.Node, known GuardKnown) *Error {
-	tenants := false
-	if err := object(root, "the file",
-		field{"listen", g.Listen.read},
-		field{"upstreams", func(n *yaml.Node) *Error { return g.upstreams(n, known) }},
-		field{"tenants", func(n *yaml.Node) *Error { tenants = true; return g.Tenancy.read(n) }},
-		headerName("tenant_header", &g.Tenancy.Header),
-		field{"admission", g.Admission.read},
-		field{"isolation", func(n *yaml.Node) *Error { return g.Isolation.read(n, known) }},
-		field{"watch", g.Watch.read},
-		field{"limits", g.Limits.read},
-		field{"metrics", func(n *yaml.Node) *Error { return object(n, "metrics", address("listen", &g.Metrics)) }},
-		field{"traces", g.Traces.read},
-		field{"receipts", g.Receipts.read},
-		str("findings_file", &g.Findings),
-		field{"log", func(n *yaml.Node) *Error {
-			return object(n, "log", choice("format", []string{"text", "json"}, &g.Log))
-		}},
-	); err != nil {
-		return err
-	}
-	switch {
-	case len(g.Upstreams) == 0:
-		return at(root, "no upstream: say under upstreams which engine is guarded")
-	case !tenants:
-		return at(root, "tenants is missing: name them with their keys, or write tenants: any")
-	case g.Tenancy.Header != "" && len(g.Tenancy.Tenants) > 0:
-		return at(root, "tenant_header is for tenants: any: who has a key of its own is known by it")
-	}
-	return nil
-}
-
-func (l *Listen) read(n *yaml.Node) *Error {
-	address, socket := address("address", &l.Address), str("socket", &l.Socket)
-	both := 0
-	count := func(f field) field {
-		return field{f.name, func(n *yaml.Node) *Error { both++; return f.set(n) }}
-	}
-	if err := object(n, "listen", count(address), count(socket),
-		str("tls_cert", &l.Cert), str("tls_key", &l.Key), str("client_ca", &l.ClientCA), flag("health", &l.Health)); err != nil {
-		return err
-	}
-	switch {
-	case both > 1:
-		return at(n, "listen has an address and a socket: choose one")
-	case (l.Cert == "") != (l.Key == ""):
-		return at(n, "tls_cert and tls_key belong together: name both or none")
-	case l.ClientCA != "" && l.Cert == "":
-		return at(n, "client_ca needs TLS: name tls_cert and tls_key too")
-	}
-	if l.Socket != "" {
-		l.Address = ""
-	}
-	return nil
-}
-
-func (g *Guard) upstreams(n *yaml.Node, known GuardKnown) *Error {
-	return list(n, "upstreams", func(_ int, entry *yaml.Node) *Error {
-		u := Upstream{Engine: "auto"}
-		if err := object(entry, "an upstream",
-			label("name", &u.Name),
-			serverURL("base_url", &u.BaseURL),
-			choice("engine", append([]string{"auto"}, known.Engines...), &u.Engine),
-			texts("models", &u.Models),
-			variable("key_env", &u.KeyEnv),
-			str("ca", &u.CA),
-			str("client_cert", &u.Cert),
-			str("client_key", &u.ClientKey),
-			str("socket", &u.Socket),
-			count("limit", 1, &u.Limit),
-		); err != nil {
-			return err
-		}
-		u.BaseURL = strings.TrimSuffix(strings.TrimRight(u.BaseURL, "/"), "/v1")
-		switch {
-		case u.Name == "":
-			return at(entry, "an upstream has no name: add name")
-		case u.Name == "other":
-			return at(entry, "an upstream is called other: metrics use that word for what is none, choose another name")
-		case u.BaseURL == "":
-			return at(entry, "upstream %q has no base_url: add the engine's address", u.Name)
-		case (u.Cert == "") != (u.ClientKey == ""):
-			return at(entry, "client_cert and client_key belong together: name both or none")
-		case slices.ContainsFunc(g.Upstreams, func(o Upstream) bool { return o.Name == u.Name }):
-			return at(entry, "two upstreams are called %q: give each a name of its own", u.Name)
-		}
-		g.Upstreams = append(g.Upstreams, u)
-		return nil
-	})
-}
-
-// read takes the word any, or a list of tenants.
-func (t *Tenancy) read(n *yaml.Node) *Error {
-	if err := plain(n); err != nil {
-		return err
-	}
-	if n.Kind == yaml.ScalarNode && n.Value == "any" {
-		return nil
-	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return at(n, "tenants holds %s: write a list of tenants, or any", kindOf(n))
-	}
-	return list(n, "tenants", func(_ int, entry *yaml.Node) *Error {
-		var c GuardTenant
-		if err := object(entry, "a tenant",
-			label("name", &c.Name), variable("key_env", &c.KeyEnv), digest("key_sha256", &c.KeySHA256), count("concurrency", 1, &c.Concurrency)); err != nil {
-			return err
-		}
-		switch {
-		case c.Name == "":
-			return at(entry, "a tenant has no name: add name")
-		case (c.KeyEnv == "") == (c.KeySHA256 == nil):
-			return at(entry, "tenant %q: say by key_env or by key_sha256 how its key is known, and not by both", c.Name)
-		}
-		for _, o := range t.Tenants {
-			if o.Name == c.Name {
-				return at(entry, "two tenants are called %q: give each a name of its own", c.Name)
-			}
-			if c.KeyEnv != "" && o.KeyEnv == c.KeyEnv || c.KeySHA256 != nil && slices.Equal(o.KeySHA256, c.KeySHA256) {
-				return at(entry, "tenants %q and %q have the same key: they would be one tenant", o.Name, c.Name)
-			}
-		}
-		t.Tenants = append(t.Tenants, c)
-		return nil
-	})
-}
-
-func (a *Admission) read(n *yaml.Node) *Error {
-	if err := object(n, "admission",
-		choice("policy", []string{"closed", "open"}, &a.Policy),
-		decimal("tokens_per_byte", 1, 100, &a.TokensPerByte),
-		count("template_tokens", 0, &a.Template),
-		count("opaque_tokens", 0, &a.Opaque),
-		flag("count", &a.Count),
-		flag("count_output", &a.CountOutput),
-		positive("refresh", &a.Refresh),
-		positive("max_age", &a.MaxAge),
-	); err != nil {
-		return err
-	}
-	if a.MaxAge < a.Refresh {
-		return at(n, "max_age is %v, less than refresh, %v: every limit would be too old before it is measured again", a.MaxAge, a.Refresh)
-	}
-	return nil
-}
-
-func (i *Isolation) read(n *yaml.Node, known GuardKnown) *Error {
-	return object(n, "isolation",
-		str("salt_key_file", &i.SaltKeyFile),
-		choice("unknown_fields", []string{"pass", "refuse"}, &i.Unknown),
-		field{"allow", func(n *yaml.Node) *Error {
-			return list(n, "allow", func(_ int, entry *yaml.Node) *Error {
-				var name string
-				if err := str("allow", &name).set(entry); err != nil {
-					return err
-				}
-				i.Allow = append(i.Allow, name)
-				if known.Allow == nil {
-					return nil
-				}
-				return oneOf(entry, "field to allow", known.Allow)
-			})
-		}},
-	)
-}
-
-func (w *Watch) read(n *yaml.Node) *Error {
-	return object(n, "watch",
-		choice("mode", []string{"strict", "audit", "off"}, &w.Mode),
-		texts("key_files", &w.KeyFiles),
-		count("max_held", 4096, &w.MaxHeld),
-	)
-}
-
-func (l *Limits) read(n *yaml.Node) *Error {
-	return object(n, "limits",
-		count("body_bytes", 1024, &l.Body),
-		count("header_bytes", 1024, &l.Headers),
-		count("document_bytes", 1024, &l.Document),
-		count("concurrency", 1, &l.Concurrency),
-		count("tenant_concurrency", 1, &l.TenantAtOnce),
-		positive("header_time", &l.HeaderTime),
-		positive("body_time", &l.BodyTime),
-		positive("connect_time", &l.ConnectTime),
-		positive("stall_time", &l.StallTime),
-		positive("idle_time", &l.IdleTime),
-		positive("drain_time", &l.DrainTime),
-	)
-}
-
-func (t *Traces) read(n *yaml.Node) *Error {
-	if err := object(n, "traces",
-		serverURL("endpoint", &t.Endpoint),
-		decimal("ratio", 0, 1, &t.Ratio),
-		field{"headers", func(n *yaml.Node) *Error { return named(n, "headers", &t.Headers) }},
-	); err != nil {
-		return err
-	}
-	if t.Endpoint == "" {
-		return at(n, "traces has no endpoint: name the collector, such as http://127.0.0.1:4318")
-	}
-	return nil
-}
-
-func (r *Receipts) read(n *yaml.Node) *Error {
-	if err := object(n, "receipts", str("dir", &r.Dir), str("key_file", &r.KeyFile)); err != nil {
-		return err
-	}
-	if r.Dir == "" {
-		return at(n, "receipts has no dir: name the folder that findings are sealed in")
-	}
-	r.KeyFile = cmp.Or(r.KeyFile, r.Dir+"/receipt-key")
-	return nil
-}
-
-var (
-	labelWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	tokenWord = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+.^_|~-]{1,64}$`)
-)
-
-// label takes a name that becomes a label of metrics.
-func label(what string, out *string) field {
-	return field{what, func(n *yaml.Node) *Error {
-		if err := str(what, out).set(n); err != nil {
-			return err
-		}
-		if !labelWord.MatchString(*out) {
-			return at(n, "%s %s: use letters, digits, dots, dashes and underscores, 63 at most", what, quoted(n))
-		}
-		return nil
-	}}
-}
-
-// headerName takes the name of a header.
-func headerName(what string, out *string) field {
-	return field{what, func(n *yaml.Node) *Error {
-		if err := str(what, out).set(n); err != nil {
-			return err
-		}
-		if !tokenWord.MatchString(*out) {
-			return at(n, "%s: write the name of a header, such as X-Customer", what)
-		}
-		return nil
-	}}
-}
-
-// positive takes a time that is not nothing.
-func positive(what string, out *time.Duration) field {
-	return field{what, func(n *yaml.Node) *Error {
-		if err := duration(what, out).set(n); err != nil {
-			return err
-		}
-		if *out == 0 {
-			return at(n, "%s is 0: write a time such as 10s", what)
-		}
-		return nil
-	}}
-}
-
-// texts takes a list of texts, none of them twice.
-func texts(what string, out *[]string) field {
-	return field{what, func(n *yaml.Node) *Error {
-		return list(n, what, func(_ int, entry *yaml.Node) *Error {
-			var s string
-			if err := str(what, &s).set(entry); err != nil {
-				return err
-			}
-			if slices.Contains(*out, s) {
-				return at(entry, "%s: %s is there twice", what, quoted(entry))
-			}
-			*out = append(*out, s)
-			return nil
-		})
-	}}
-}
-
-// digest takes a SHA-256 in hexadecimal. It is no key, much as it looks like one.
-func digest(what string, out *[]byte) field {
-	return field{what, func(n *yaml.Node) *Error {
-		if err := scalar(n, what, "a digest"); err != nil {
-			return err
-		}
-		b, err := hex.DecodeString(n.Value)
-		if err != nil || len(b) != 32 {
-			return at(n, "%s: write the key's SHA-256, 64 hexadecimal digits: printf %%s \"$KEY\" | sha256sum", what)
-		}
-		*out = b
-		return nil
-	}}
 }

@@ -32,18 +32,21 @@ func TestAllThatAGuardsFileCanSay(t *testing.T) {
 		Listen: Listen{Address: "0.0.0.0:8443", Cert: "certs/guard.pem", Key: "certs/guard.key", ClientCA: "certs/clients.pem", Health: true},
 		Upstreams: []Upstream{
 			{Name: "glm", BaseURL: "https://sglang.internal:30000", Engine: "sglang", Models: []string{"zai-org/GLM-5", "glm"}, KeyEnv: "ENGINE_KEY",
-				CA: "certs/ca.pem", Cert: "certs/me.pem", ClientKey: "certs/me.key", Limit: 681280},
-			{Name: "small", BaseURL: "http://engine", Engine: "auto", Socket: "/run/vllm.sock"},
+				Workers: []string{"http://prefill-0:30000", "http://decode-0:30000"}, HealthPath: "/health_generate",
+				CA: "certs/ca.pem", Cert: "certs/me.pem", ClientKey: "certs/me.key",
+				Limits: TokenLimits{Prompt: 681000, Pool: 681280, Context: 1048576, DecodePool: 900000}},
+			{Name: "small", BaseURL: "http://engine", Engine: "auto", Socket: "/run/vllm.sock", ForwardKey: true},
 		},
 		Tenancy: Tenancy{Tenants: []GuardTenant{
 			{Name: "alpha", KeyEnv: "KEY_ALPHA", Concurrency: 8},
 			{Name: "beta", KeySHA256: digest},
 		}},
-		Admission: Admission{Policy: "open", TokensPerByte: 1.5, Template: 100, Opaque: 2048, CountOutput: true, Refresh: 30 * time.Second, MaxAge: 5 * time.Minute},
+		Admission: Admission{Policy: "open", TokensPerByte: 1.5, Template: 100, Opaque: 2048, Structured: 3, Margin: 64, CountOutput: true, Refresh: 30 * time.Second, MaxAge: 5 * time.Minute},
 		Isolation: Isolation{SaltKeyFile: "keys/salt", Unknown: "refuse", Allow: []string{"previous_response_id"}},
 		Watch:     Watch{Mode: "audit", KeyFiles: []string{"keys/canary"}, MaxHeld: 131072},
-		Limits: Limits{Body: 8 << 20, Headers: 16384, Document: 4 << 20, Concurrency: 500, TenantAtOnce: 50,
-			HeaderTime: 5 * time.Second, BodyTime: 20 * time.Second, ConnectTime: 2 * time.Second, StallTime: 2 * time.Minute, IdleTime: time.Minute, DrainTime: 20 * time.Second},
+		Limits: Limits{Body: 8 << 20, Headers: 16384, Document: 4 << 20, Buffered: 128 << 20, BodyRate: 4096, Concurrency: 500, TenantAtOnce: 50,
+			HeaderTime: 5 * time.Second, BodyTime: 20 * time.Second, ConnectTime: 2 * time.Second, StallTime: 2 * time.Minute,
+			WriteTime: 30 * time.Second, IdleTime: time.Minute, DrainTime: 20 * time.Second, HealthTime: 2 * time.Second},
 		Metrics:  ":9464",
 		Traces:   Traces{Endpoint: "http://collector:4318", Ratio: 0.1, Headers: []Named{{"x-team", "TRACE_TEAM"}}},
 		Receipts: Receipts{Dir: "/var/lib/kvcanary", KeyFile: "keys/receipts"},
@@ -172,7 +175,7 @@ func FuzzReadGuard(f *testing.F) {
 			return
 		}
 		if len(g.Upstreams) == 0 || (g.Listen.Address == "") == (g.Listen.Socket == "") || g.Admission.MaxAge < g.Admission.Refresh ||
-			!slices.Contains([]string{"closed", "open"}, g.Admission.Policy) || !(g.Admission.TokensPerByte > 0) || g.Limits.Body <= 0 || g.Limits.StallTime <= 0 {
+			!slices.Contains([]string{"closed", "open", "off"}, g.Admission.Policy) || !(g.Admission.TokensPerByte > 0) || g.Limits.Body <= 0 || g.Limits.StallTime <= 0 {
 			t.Fatalf("%+v", g)
 		}
 	})
@@ -200,11 +203,12 @@ metrics_port | guard.yaml:4:19: listen: write HOST:PORT, such as 127.0.0.1:8080
 mode | guard.yaml:4:15: no mode "stric": did you mean "strict"?
 no_tenants | guard.yaml:1:1: tenants is missing: name them with their keys, or write tenants: any
 no_upstream | guard.yaml:1:1: no upstream: say under upstreams which engine is guarded
-policy | guard.yaml:4:21: no policy "half": choose of closed, open
+policy | guard.yaml:4:21: no policy "half": choose of closed, open, off
 receipts_nowhere | guard.yaml:4:11: receipts has no dir: name the folder that findings are sealed in
 refresh_zero | guard.yaml:4:22: refresh is 0: write a time such as 10s
 stall_number | guard.yaml:4:22: stall_time: write a time with its unit, such as 90s, 10m or 2h
 stall_zero | guard.yaml:4:22: stall_time is 0: write a time such as 10s
+structured_factor | guard.yaml:4:32: structured_factor: write a number from 1 to 1000
 template_negative | guard.yaml:4:30: template_tokens is -1: it must be at least 0
 tenant_concurrency | guard.yaml:4:40: concurrency is 0: it must be at least 1
 tenant_digest | guard.yaml:5:17: key_sha256: write the key's SHA-256, 64 hexadecimal digits: printf %s "$KEY" | sha256sum
@@ -228,7 +232,8 @@ unknown_fields | guard.yaml:4:29: no unknown_fields "strip": choose of pass, ref
 unknown_inside | guard.yaml:5:3: unknown field "mod" of watch: did you mean "mode"?
 upstream_cert | guard.yaml:2:5: client_cert and client_key belong together: name both or none
 upstream_engine | guard.yaml:2:45: no engine "sglan": did you mean "sglang"?
-upstream_limit | guard.yaml:2:44: limit is 0: it must be at least 1
+upstream_health | guard.yaml:2:50: health_path: write a path such as /health
+upstream_limit | guard.yaml:2:52: pool is 0: it must be at least 1
 upstream_models_twice | guard.yaml:2:49: models: "m" is there twice
 upstream_name | guard.yaml:2:12: name "a b": use letters, digits, dots, dashes and underscores, 63 at most
 upstream_no_host | guard.yaml:2:25: base_url: write an address such as http://127.0.0.1:8000
@@ -239,5 +244,7 @@ upstream_password | guard.yaml:2:25: base_url holds a name or a password: no key
 upstream_query | guard.yaml:2:25: base_url: write the address without ? and #
 upstream_scheme | guard.yaml:2:25: base_url: write an address such as http://127.0.0.1:8000
 upstream_twice | guard.yaml:3:5: two upstreams are called "a": give each a name of its own
+upstream_two_keys | guard.yaml:2:5: upstream "a" has key_env and forward_key: it can be shown one key
+upstream_worker | guard.yaml:2:47: workers: write an address such as http://127.0.0.1:8000
 upstreams_empty | guard.yaml:1:12: upstreams holds an empty list: write a list, each entry on a line of its own behind a dash
 `

@@ -120,6 +120,9 @@ func NewMetrics(reg prometheus.Registerer, l Labels, state func() State, now fun
 // left keep their counts, those of new ones start at 0, so that increases show
 // from the first; those of upstreams and tenants that are gone end.
 func (m *Metrics) Relabel(l Labels) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(l)
