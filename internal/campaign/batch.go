@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -41,11 +42,13 @@ func (r *runner) round(ctx context.Context, protocol string, sends []probe.Send)
 	if short != "" {
 		why, r.overdrawn = short, short
 	}
-	r.sideBySide(len(batch), func(i int) {
-		if ctx.Err() == nil || batch[i].old != nil {
-			r.exchange(ctx, &batch[i])
-		}
-	})
+	for group := range abreast(batch) {
+		r.sideBySide(len(group), func(i int) {
+			if ctx.Err() == nil || group[i].old != nil {
+				r.exchange(ctx, &group[i])
+			}
+		})
+	}
 	for i := range batch {
 		p := &batch[i]
 		r.account(p)
@@ -62,6 +65,22 @@ func (r *runner) round(ctx context.Context, protocol string, sends []probe.Send)
 		why = s
 	}
 	return done, why
+}
+
+// abreast cuts a batch before each exchange that follows behind the others.
+func abreast(batch []pending) iter.Seq[[]pending] {
+	return func(yield func([]pending) bool) {
+		for from := 0; from < len(batch); {
+			to := from + 1
+			for to < len(batch) && !batch[to].send.Behind {
+				to++
+			}
+			if !yield(batch[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
 }
 
 // number gives every send its place in the run and its canary id.

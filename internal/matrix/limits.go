@@ -5,10 +5,9 @@ import "strings"
 // limits say what keeps a fault from being found more often, for those of which
 // the mechanism gives a reason.
 var limits = map[string]string{
-	"late_write": "A write shows only if it lands after the page's new owner has written it and before that has read it, in one of the few pages that the " +
-		"answer rests on, and if that owner is the prober's. Among clients of the lab who do nothing but leave and ask, one answer in 20 is wrong and one in 100 holds another's text.",
-	"double_owner": "It takes an abort within a step of decode, and then two requests that get the same page and write it: among clients of the lab who do nothing " +
-		"but leave and ask, one answer in 25 is wrong and one in 700 holds another's text. Longer runs of churn are the way to more.",
+	"late_write": "A write shows only if it lands after the page's new owner has written it and before that has read it: those right behind one that left have to be computed " +
+		"while its transfer is under way, and on a busy engine they wait behind others.",
+	"double_owner": "It takes an abort within a step of decode, and then two requests that get the same page and write it.",
 	"id_reuse": "The next of a name has to come when the front of the engine has forgotten the first and the rest has not: within a transfer, or a step of an answer. In some of these " +
 		"cases only one token crosses, into which no canary fits.",
 	"stale_source":            "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",

@@ -58,24 +58,42 @@ func longLine(label string, tenant, tokens, answer int) Send {
 	}
 }
 
-// manyNonces is a long line's request that states its last nonce again and
-// again, behind the key of a question that others ask at the same time:
-// whichever page of it is read in place of one of theirs answers them, and with
-// more voices than their own.
+// manyNonces is a prompt that states a nonce again and again, on all its pages,
+// behind the key of a question that others ask at the same time: whichever page
+// of it is read in place of one of theirs answers them, and with more voices
+// than their own. Between these lines, and in the line that it asks for, is
+// canary.
 func manyNonces(label string, tenant, tokens, answer int, q question) Send {
-	s := longLine(label, tenant, tokens, answer)
 	key := q.key(q.place)
 	key = key[max(0, len(key)-shortKey):] // the less there is on a line, the more lines are on a page
-	var parts []Part
-	for range tokens * 2 / 3 / nonceLine {
-		parts = append(parts, text(key+" "), Part{Kind: Nonce, N: 2}, text("\n"))
+	blocks := max(1, (tokens-answer-lineRest)/blockTokens)
+	parts := []Part{text(lead), {Kind: Token}, text("\n")}
+	for range blocks {
+		for range blockLines {
+			parts = append(parts, text(key+" "), Part{Kind: Nonce, N: 2}, text("\n"))
+		}
+		parts = append(parts, Part{Kind: Filler, N: 1}, text("\n"))
 	}
-	last := &s.Turns[len(s.Turns)-1]
-	last.Parts = append(parts, last.Parts...)
+	parts = append(parts, text(lineKey+" "), Part{Kind: Filler, N: answer / fillTokens}, text("\n"+wholeLine(lineKey)))
+	return Send{
+		Purpose: wire.Churn, Label: label, Tenant: tenant, Turns: []Turn{{"user", parts}}, Tokens: tokens,
+		Tail: "line", Asked: -1, MaxTokens: answer, Stream: true,
+	}
+}
+
+// lineOnly is a short request whose answer is a line of canary.
+func lineOnly(label string, tenant, tokens, answer int) Send {
+	s := longLine(label, tenant, tokens, answer)
+	s.Turns = s.Turns[len(s.Turns)-1:]
 	return s
 }
 
 const (
-	shortKey  = 12 // bytes of a key that a model needs to know it by
-	nonceLine = 24 // length of such a line, about, tokens
+	shortKey = 12 // bytes of a key that a model needs to know it by
+	// blockLines lines of a nonce take about blockTokens with the canary behind
+	// them, which is about fillTokens.
+	blockLines  = 2
+	blockTokens = 64
+	fillTokens  = 12
+	lineRest    = 128 // what the line that is asked for takes besides what is answered, tokens
 )

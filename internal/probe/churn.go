@@ -1,9 +1,7 @@
 package probe
 
 import (
-	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -20,7 +18,7 @@ func Churn() Protocol {
 }
 
 const (
-	churnRounds = 6
+	churnRounds = 3
 	quietAsks   = 40 // asked one at a time before anybody leaves
 	stayers     = 3  // in each round, beside as many that leave
 	// longPages is by how much more each of those that stay in a round is longer.
@@ -44,9 +42,7 @@ type churn struct {
 	stay  tally
 	left  int
 	late  int // that were to leave and had their answer before
-	// first is how long a prompt of the length of those that are given up waits
-	// for its first token while nothing else runs, 0 if that is not known.
-	first time.Duration
+	waits waits
 }
 
 func newChurn(e Env) *churn {
@@ -56,9 +52,12 @@ func newChurn(e Env) *churn {
 			return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)}
 		})
 	}
-	c.add(func() []Send {
-		return []Send{manyNonces("timed", 0, capped(e, leaverTokens), e.MaxAnswer, questionNo(0))}
-	})
+	for n := range answerChases {
+		c.add(func() []Send { return c.chaseAnswers(n) })
+	}
+	for n := range firstChases {
+		c.add(func() []Send { return c.chase(n) })
+	}
 	for round := range churnRounds {
 		c.add(func() []Send { return c.round(round) })
 		c.add(func() []Send { return c.after(round) })
@@ -96,7 +95,7 @@ func (c *churn) leaver(round, i int) Send {
 	l := moments[(round+i*2)%len(moments)]
 	tokens := capped(c.env, leaverTokens-c.env.page()*(i+round)-i)
 	s := manyNonces("leaves "+l.String(), (round+i)%c.env.Tenants, tokens, c.env.MaxAnswer, questionNo(round))
-	s.Hangup = l.hangup(cmp.Or(c.first, unknownFirst))
+	s.Hangup = l.hangup(c.waits.part(tokens, 1, 1))
 	return s
 }
 
@@ -138,10 +137,9 @@ func (c *churn) Next(done []wire.Exchange) []Send {
 			c.left++
 		case e.Arm == wire.ArmNull:
 			c.quiet.count(e)
+			c.waits.learn(e)
 		case e.Arm == wire.ArmLoad:
 			c.stay.count(e)
-		case c.first == 0 && e.Answer.FirstToken.After(e.Answer.Start):
-			c.first = e.Answer.FirstToken.Sub(e.Answer.Start)
 		case e.Answer.Served():
 			c.late++
 		}
@@ -150,7 +148,7 @@ func (c *churn) Next(done []wire.Exchange) []Send {
 }
 
 func (c *churn) Missing() string {
-	want := churnRounds*(stayers+c.env.Tenants) + sweeps*c.env.Tenants
+	want := firstChases*fewFollowers + answerChases*followers + churnRounds*(stayers+c.env.Tenants) + sweeps*c.env.Tenants
 	switch {
 	case c.quiet.served < quietAsks:
 		return fmt.Sprintf("%d of %d requests were answered while nothing else ran%s", c.quiet.served, quietAsks, c.quiet.why())

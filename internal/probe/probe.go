@@ -73,6 +73,9 @@ type Send struct {
 	RequestID, TraceID string
 	Hangup             wire.Hangup
 	Pace               time.Duration
+	// Behind has it wait until all before it in its batch are over, and follow at
+	// once: its prompt is ready by then.
+	Behind bool
 }
 
 // Extra reports whether a send asks for what a target need not have, an
