@@ -37,12 +37,13 @@ var mayImport = map[string][]string{
 	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire", "internal/prose"},
 	"internal/guard":     {"canary", "internal/wire", "internal/wholefile", "internal/engine", "internal/receipt", "internal/prose", "internal/guard/..."},
 	// What a client sends and is told, without a network.
-	"internal/guard/shape":   {"internal/prose"},
-	"internal/guard/request": {"internal/guard/shape"},
-	"internal/guard/watch":   {"canary"},
-	"internal/guard/admit":   {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape"},
-	"internal/explore":       {"internal/lab/handoff"},
-	"spec":                   {},
+	"internal/guard/shape":     {"internal/prose"},
+	"internal/guard/request":   {"internal/guard/shape"},
+	"internal/guard/watch":     {"canary"},
+	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape"},
+	"internal/guard/synthetic": {"canary"},
+	"internal/explore":         {"internal/lab/handoff"},
+	"spec":                     {},
 	// A witness for tests.
 	"internal/witness/stub": {"internal/receipt"},
 	// The lab must not know what a canary is.
