@@ -69,13 +69,13 @@ type machine struct {
 	spare   nameSet // emptied, for the next object with many names
 	scratch []byte
 	folded  []byte
-	folded2 []byte
 
 	taking bool   // the value is being looked at
 	over   bool   // it is longer than what is looked at
 	kind   byte   // its first byte
 	value  []byte // as it is written, without quotes
 
+	model   string // that was read last, also of an earlier body
 	facts   Facts
 	refused *Refused
 }
@@ -89,44 +89,51 @@ func (m *machine) reset(p Policy) {
 		m.spareSet(f.set)
 	}
 	*m = machine{p: p, root: treeOf(p.Dialect), stack: m.stack[:0], inserted: m.inserted[:0], own: m.own[:0], out: m.out[:0],
-		tail: m.tail[:0], names: m.names[:0], spare: m.spare, scratch: m.scratch[:0], folded: m.folded[:0], folded2: m.folded2[:0], value: m.value[:0]}
+		tail: m.tail[:0], names: m.names[:0], spare: m.spare, scratch: m.scratch[:0], folded: m.folded[:0], value: m.value[:0], model: m.model}
 	m.facts.Stream = p.Dialect == "ollama"
 	m.insert()
 }
 
-// insert writes the members that the guard sets.
+// insert writes the members that the guard sets, and a comma behind them, which
+// becomes a space if nothing of the client's follows.
 func (m *machine) insert() {
-	add := func(name string, value []byte) {
-		if slices.Contains(m.own, name) {
-			return
-		}
-		if len(m.own) > 0 {
-			m.inserted = append(m.inserted, ',')
-		}
-		m.own = append(m.own, name)
-		m.inserted = append(append(append(m.inserted, quote(name)...), ':'), value...)
-	}
 	if m.p.Salt != "" {
 		for _, name := range m.p.SaltFields {
-			add(name, quote(m.p.Salt))
+			m.set(name, m.p.Salt, true)
 		}
 	}
 	if m.p.RequestID != "" {
 		for _, name := range m.p.RequestIDFields {
-			add(name, quote(m.p.RequestID))
+			m.set(name, m.p.RequestID, true)
 		}
 	}
 	for _, s := range m.p.Set {
-		add(s.Name, []byte(s.Value))
+		m.set(s.Name, s.Value, false)
 	}
 	for _, s := range m.root.sets {
-		if s.stored && m.p.AllowStored {
-			continue
+		if !s.stored || !m.p.AllowStored {
+			m.set(s.name, s.value, false)
 		}
-		add(s.name, []byte(s.value))
 	}
 	if len(m.own) > 0 {
-		m.inserted = append(m.inserted, ',') // or a space, as it turns out
+		m.inserted = append(m.inserted, ',')
+	}
+}
+
+// set adds a member, text or JSON. Of two of one name the first stands.
+func (m *machine) set(name, value string, text bool) {
+	if slices.Contains(m.own, name) {
+		return
+	}
+	if len(m.own) > 0 {
+		m.inserted = append(m.inserted, ',')
+	}
+	m.own = append(m.own, name)
+	m.inserted = append(appendQuoted(m.inserted, name), ':')
+	if text {
+		m.inserted = appendQuoted(m.inserted, value)
+	} else {
+		m.inserted = append(m.inserted, value...)
 	}
 }
 

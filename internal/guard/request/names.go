@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 )
@@ -120,7 +121,7 @@ func (m *machine) isOwn(plain, name []byte) bool {
 		case own == string(name):
 			m.changed(own)
 			return true
-		case string(fold(&m.folded2, []byte(own))) == string(plain):
+		case len(own) == len(plain) && strings.EqualFold(own, string(plain)):
 			m.refuseAs(http.StatusBadRequest, CodeFieldRefused, own, "the field is written in other letters than "+own)
 			return true
 		}
@@ -128,9 +129,10 @@ func (m *machine) isOwn(plain, name []byte) bool {
 	return false
 }
 
+// changed notes that a field was taken out or replaced.
 func (m *machine) changed(path string) {
-	if !slices.Contains(m.facts.Changed, path) {
-		m.facts.Changed = append(m.facts.Changed, path)
+	if i, found := slices.BinarySearch(m.facts.Changed, path); !found {
+		m.facts.Changed = slices.Insert(m.facts.Changed, i, path)
 	}
 }
 

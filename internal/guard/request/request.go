@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
 )
@@ -145,11 +144,7 @@ func (r *Reader) Reset(src io.Reader, p Policy) {
 func (r *Reader) Grown() int { return len(r.m.inserted) }
 
 // Facts is what is known so far: all of it once Read has returned io.EOF.
-func (r *Reader) Facts() Facts {
-	f := r.m.facts
-	f.Changed = slices.Sorted(slices.Values(f.Changed))
-	return f
-}
+func (r *Reader) Facts() Facts { return r.m.facts }
 
 // Read implements io.Reader. Its errors are io.EOF, [*Refused], and those of
 // the source, wrapped.

@@ -66,7 +66,7 @@ func (p *pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b
 // Every line of input is a body; \x and \u are written as in Go where the story
 // says so.
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var b strings.Builder
 			for line := range strings.SplitSeq(d.Input, "\n") {

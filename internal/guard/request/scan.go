@@ -183,9 +183,9 @@ func unescape(dst, raw []byte) []byte {
 	}
 }
 
-// quote writes a string as JSON.
-func quote(s string) []byte {
-	b := []byte{'"'}
+// appendQuoted writes a string as JSON.
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
 	for _, r := range s {
 		switch {
 		case r == '"' || r == '\\':
@@ -217,6 +217,9 @@ func (m *machine) startValue(in []byte, i int) int {
 		m.state = inText
 		return 1
 	case c == '-' || '0' <= c && c <= '9':
+		if n := m.tokenIDs(in, i); n > 0 {
+			return n
+		}
 		return m.number(in, i)
 	case c == 't':
 		return m.literal(in, i, "true")
@@ -291,6 +294,30 @@ func (m *machine) number(in []byte, i int) int {
 		return m.invalid(i, "a number is beyond 64 bits")
 	}
 	return m.scalar(p)
+}
+
+// tokenIDs takes, from a list of numbers that nobody looks at, those that are
+// plainly whole and small, with the commas behind them: prompts come as such.
+func (m *machine) tokenIDs(in []byte, i int) int {
+	if !m.stack[len(m.stack)-1].list || !m.next.idle() {
+		return 0
+	}
+	j := i
+	for {
+		k := j
+		for k < len(in) && in[k]-'0' <= 9 {
+			k++
+		}
+		if k == j || k-j > 9 || in[j] == '0' && k > j+1 || k == len(in) || in[k] != ',' {
+			break
+		}
+		j = k + 1
+	}
+	if j > i {
+		m.put(in[i:j])
+		m.state = atValue
+	}
+	return j - i
 }
 
 // in64 reports whether an integer fits a signed or an unsigned word.

@@ -63,6 +63,11 @@ func (n *node) item() *node {
 // isStructured reports whether a template writes anew what stands here.
 func (n *node) isStructured() bool { return n != nil && n.structured }
 
+// idle says that nothing is done about a value here that holds no others.
+func (n *node) idle() bool {
+	return n == nil || n.look == lookNothing && !n.opaque && !n.each
+}
+
 func (n *node) child(name string) *node {
 	if n.known == nil {
 		n.known = map[string]*node{}
@@ -95,13 +100,16 @@ func treeOf(dialect string) *node {
 	return trees["openai"]
 }
 
+// looked are the fields of every dialect that become facts.
+var looked = map[string]look{"model": lookModel, "stream": lookStream, "max_tokens": lookTokens, "max_completion_tokens": lookTokens,
+	"max_output_tokens": lookTokens, "max_new_tokens": lookTokens, "max_tokens_to_sample": lookTokens, "n_predict": lookTokens}
+
 func plant(dialect string) *node {
 	root := &node{fold: true, sets: sets[dialect]}
 	for _, name := range known[dialect] {
 		root.child(name)
 	}
-	for name, l := range map[string]look{"model": lookModel, "stream": lookStream, "max_tokens": lookTokens, "max_completion_tokens": lookTokens,
-		"max_output_tokens": lookTokens, "max_new_tokens": lookTokens, "max_tokens_to_sample": lookTokens, "n_predict": lookTokens} {
+	for name, l := range looked {
 		root.child(name).look = l
 	}
 	if dialect == "ollama" {

@@ -99,7 +99,7 @@ func (m *machine) judge(n *node) {
 			m.refuseField(n)
 		}
 	case lookModel:
-		m.model(n)
+		m.modelName(n)
 	case lookStream:
 		if m.kind != 't' && m.kind != 'f' {
 			m.badValue(n, "must be true or false")
@@ -128,7 +128,7 @@ func (m *machine) passes(unless []string) bool {
 		return slices.Contains(unless, string(m.value))
 	}
 	s, ok := m.string()
-	return ok && slices.Contains(unless, string(quote(string(s))))
+	return ok && slices.ContainsFunc(unless, func(u string) bool { return u == `"`+string(s)+`"` })
 }
 
 // string is what a string says; ok is false for other values, and for one too
@@ -144,13 +144,16 @@ func (m *machine) string() (s []byte, ok bool) {
 	return m.scratch, true
 }
 
-func (m *machine) model(n *node) {
+func (m *machine) modelName(n *node) {
 	s, ok := m.string()
 	if !ok || len(s) > 512 || bytes.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError }) {
 		m.badValue(n, "must be a string of at most 512 bytes without control characters")
 		return
 	}
-	m.facts.Model = string(s)
+	if m.model != string(s) { // most often it is the last request's
+		m.model = string(s)
+	}
+	m.facts.Model = m.model
 }
 
 // tokens takes a bound on the answer: a whole number that fits 31 bits. Ollama
