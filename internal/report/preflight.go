@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/preflight"
@@ -73,7 +72,7 @@ func PreflightSARIF(w io.Writer, r *preflight.Report, version, place string) err
 		results = append(results, object{
 			"ruleId": "kvcanary/preflight/" + x.Rule, "ruleIndex": index[x.Rule], "level": level,
 			"message":             object{"text": prose.Printable(fmt.Sprintf("%s: %s. %s", x.State, x.Compared, x.Fix))},
-			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": filepath.ToSlash(file)}, "region": object{"startLine": 1}}}},
+			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": uri(file)}, "region": object{"startLine": 1}}}},
 			"partialFingerprints": object{"primaryLocationLineHash": hex.EncodeToString(sum[:8])},
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
@@ -53,7 +54,7 @@ func SARIF(w io.Writer, run *Run) error {
 		results = append(results, object{
 			"ruleId": rules[k]["id"], "ruleIndex": k, "level": kinds[k].level,
 			"message":             object{"text": prose.Printable(fmt.Sprintf("%s (protocol %s, exchange %d, tenant %s)", f.Explain, f.Protocol, f.Exchange, f.Tenant))},
-			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": filepath.ToSlash(run.Place.File)}, "region": object{"startLine": max(run.Place.Line, 1)}}}},
+			"locations":           []object{{"physicalLocation": object{"artifactLocation": object{"uri": uri(run.Place.File)}, "region": object{"startLine": max(run.Place.Line, 1)}}}},
 			"partialFingerprints": object{"primaryLocationLineHash": fingerprint(run, f)},
 			"properties":          object{"exchange": f.Exchange, "protocol": f.Protocol},
 		})
@@ -61,6 +62,9 @@ func SARIF(w io.Writer, run *Run) error {
 	invocation := object{"executionSuccessful": run.Loaded.Result != nil, "startTimeUtc": run.Result.Started.UTC().Format("2006-01-02T15:04:05Z")}
 	return writeSARIF(w, run.Result.Version, rules, results, invocation)
 }
+
+// uri is a file's name as a reference relative to what a log is about.
+func uri(file string) string { return (&url.URL{Path: filepath.ToSlash(file)}).String() }
 
 type object = map[string]any
 
