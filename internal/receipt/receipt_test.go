@@ -400,12 +400,15 @@ func TestKilledWritersLoseNothing(t *testing.T) {
 			t.Errorf("size %d: root %v, was %v, %v", size, a, root, err)
 		}
 	}
+	if seen, err := l.CheckSeen(newCosigner(t, "w.example").public); err != nil || seen == nil || n-seen.Tree.N > int64(kills) {
+		t.Errorf("the witness has seen %+v, %v", seen, err)
+	}
 	t.Logf("%d kills, %d entries, %d acknowledged sizes", kills, n, len(roots))
 }
 
-// writer appends until it is killed, and says what is safe.
+// writer appends until it is killed, says what is safe and has it cosigned.
 func writer(t *testing.T) {
-	k := key(t, "one")
+	k, w := key(t, "one"), newCosigner(t, "w.example")
 	l, err := Open(os.Getenv("RECEIPT_WRITER"), k.Verifier())
 	if err != nil {
 		t.Fatal(err)
@@ -421,6 +424,13 @@ func writer(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Printf("%s %d %v\n", e.SHA256, tree.N, tree.Hash)
+		c, err := l.Checkpoint(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Keep(c, w.public, Cosign(w.name, w.private, c.body, now)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
