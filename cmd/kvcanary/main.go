@@ -35,6 +35,7 @@ type cli struct {
 	Run       runCmd       `cmd:"" help:"Probe an endpoint for answers that carry other requests' text."`
 	Preflight preflightCmd `cmd:"" help:"Decide from what an engine and its manifests say whether it may be given traffic."`
 	Size      sizeCmd      `cmd:"" help:"Compute how many tokens a KV pool holds, and which context window is safe."`
+	Guard     guardCmd     `cmd:"" help:"Stand in front of an engine: refuse what it cannot hold, keep tenants apart, stop leaks."`
 	Matrix    matrixCmd    `cmd:"" help:"Measure how often each protocol finds each fault of the lab."`
 	Lab       labCmd       `cmd:"" help:"Serve an engine that is correct, or leaks for real when a fault is switched on."`
 	Verify    verifyCmd    `cmd:"" help:"Check the handoff protocol: all that it can do, or what a run of the lab did."`

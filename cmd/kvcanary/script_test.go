@@ -37,6 +37,11 @@ func (m ownConfig) Run() int {
 //	lab ARG...                  starts kvcanary lab; its address is $URL
 //	witness NAME LOGKEY         starts a witness of that log; its address is $NAME, its key NAME.pub
 //	stoplab                     ends it and waits until it is gone
+//	guard FILE                  starts kvcanary guard; its addresses are $GUARD and $GUARDSIDE, its log guard.log
+//	hangup                      has it read its file again
+//	stopguard                   ends it and wants exit code 0
+//	ask FILE URL [BODY [KEY]]   sends a request and keeps the answer
+//	await FILE PATTERN          waits until a file has what matches
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -47,6 +52,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/config")
 			env.Values[labKey{}] = new(func())
+			env.Values[fenceKey{}] = new(fence)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -54,8 +60,13 @@ func TestScripts(t *testing.T) {
 			"fake":  fake,
 			"lab":   startLab,
 
-			"stoplab": stopLab,
-			"witness": startWitness,
+			"stoplab":   stopLab,
+			"witness":   startWitness,
+			"guard":     startGuard,
+			"hangup":    hangup,
+			"stopguard": stopGuard,
+			"ask":       askURL,
+			"await":     await,
 		},
 	})
 }

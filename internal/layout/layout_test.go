@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"internal/report":    {"canary", "internal/campaign", "internal/diagnose", "internal/oracle", "internal/preflight", "internal/wire", "internal/prose"},
 	"internal/guard":     {"canary", "internal/wire", "internal/wholefile", "internal/engine", "internal/receipt", "internal/prose", "internal/guard/..."},
 	// What a client sends and is told, without a network.
+	"internal/guard/daemon":    {"canary", "internal/config", "internal/wire", "internal/engine", "internal/receipt", "internal/guard", "internal/guard/..."},
 	"internal/guard/shape":     {"internal/prose"},
 	"internal/guard/request":   {"internal/guard/shape"},
 	"internal/guard/watch":     {"canary"},
