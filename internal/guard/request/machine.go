@@ -188,7 +188,7 @@ func (m *machine) step(in []byte, i int) int {
 		if c != '{' {
 			return m.notObject(in, i)
 		}
-		m.begin('{')
+		m.begin(c, i)
 		return 1
 	case atItem, atValue:
 		if c == ']' && m.state == atItem {
@@ -273,9 +273,9 @@ func (m *machine) putByte(c byte) {
 }
 
 // begin opens an object or a list.
-func (m *machine) begin(c byte) int {
+func (m *machine) begin(c byte, i int) int {
 	if len(m.stack) >= m.p.MaxDepth {
-		return m.invalid(0, fmt.Sprintf("objects and lists are more than %d deep", m.p.MaxDepth))
+		return m.invalid(i, fmt.Sprintf("objects and lists are more than %d deep", m.p.MaxDepth))
 	}
 	m.putByte(c)
 	f := frame{list: c == '[', node: m.next, names: len(m.names)}

@@ -106,6 +106,9 @@ func (m *machine) member(f *frame, name []byte, i int) (drop bool) {
 	}
 	if child.drop && !(child.stored && m.p.AllowStored) || len(m.stack) == 1 && slices.Contains(m.own, child.name) {
 		m.changed(child.path)
+		if child.look == lookRefuse { // replaced, but not where it asks for the opposite
+			m.next = child
+		}
 		return true
 	}
 	f.seen |= child.mark

@@ -208,7 +208,7 @@ func (m *machine) startValue(in []byte, i int) int {
 		if !m.meet(c) {
 			return 0
 		}
-		return m.begin(c)
+		return m.begin(c, i)
 	case c == '"':
 		if !m.meet(c) {
 			return 0

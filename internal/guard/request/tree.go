@@ -139,7 +139,7 @@ func (n *node) add(f Field) {
 			n = n.elem
 		}
 	}
-	n.stored, n.why = f.Stored, f.Why
+	n.path, n.stored, n.why = f.Path, f.Stored, f.Why
 	if f.Do == Strip {
 		n.drop = true
 		return

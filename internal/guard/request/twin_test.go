@@ -231,9 +231,6 @@ func twin(body []byte, p Policy) (string, error) {
 	}
 	v = top
 	for _, f := range applied(p.Dialect) {
-		if slices.ContainsFunc(own, func(e entry) bool { return e.name == f.Path }) {
-			f.Do = Strip
-		}
 		if v, err = edit(v, strings.Split(f.Path, "."), f); err != nil {
 			return "", err
 		}

@@ -1,0 +1,82 @@
+package request
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bodyWith is a body that has a value at a path of the table.
+func bodyWith(path, value string) string {
+	step, rest, more := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(step, "[]")
+	if more {
+		value = bodyWith(rest, value)
+	}
+	if list {
+		value = "[" + value + "]"
+	}
+	return `{"` + name + `":` + value + `}`
+}
+
+// Every row of the table does what it says, in every dialect that it is for and
+// in no other.
+func TestEveryRowOfTheTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range Table {
+		if seen[f.Path] || f.Why == "" || f.Source == "" || f.Do == Strip && f.Unless != nil || strings.ToLower(f.Path) != f.Path {
+			t.Errorf("row %s: it stands twice, or lacks something", f.Path)
+		}
+		seen[f.Path] = true
+		for dialect := range trees {
+			applies := f.Dialects == nil || slices.Contains(f.Dialects, dialect)
+			for _, value := range append([]string{`"x"`, `7`, `{"a":[1]}`, `["x",{}]`, `true`, `null`}, f.Unless...) {
+				p := Policy{Dialect: dialect, MaxOpaque: -1}
+				body := bodyWith(f.Path, value)
+				out, facts, err := rewrite(body, p, 3)
+				var refused *Refused
+				errors.As(err, &refused)
+				switch wantRefused := f.Do == Refuse && value != "null" && !slices.Contains(f.Unless, value); {
+				case !applies:
+					if refused != nil && refused.Reason.Code == CodeFieldRefused && refused.Reason.Param == f.Path {
+						t.Errorf("%s: %s is refused: %v", dialect, body, err)
+					}
+				case wantRefused:
+					if refused == nil || refused.Reason.Status != 400 || refused.Reason.Code != CodeFieldRefused || refused.Reason.Param != f.Path || !strings.Contains(err.Error(), f.Why) {
+						t.Errorf("%s: %s: %q, %v", dialect, body, out, err)
+					}
+				case err != nil:
+					t.Errorf("%s: %s: %v", dialect, body, err)
+				case f.Do == Strip && (!slices.Equal(facts.Changed, []string{f.Path}) || strings.Contains(strings.ReplaceAll(out, `"store":false`, ""), f.Path[strings.LastIndex(f.Path, ".")+1:])):
+					t.Errorf("%s: %s: %q, changed %v", dialect, body, out, facts.Changed)
+				case f.Do == Refuse && !ownIn(dialect, f.Path) && (facts.Changed != nil || !strings.Contains(out, f.Path[strings.LastIndexAny(f.Path, ".]")+1:])):
+					t.Errorf("%s: %s: %q, changed %v", dialect, body, out, facts.Changed)
+				}
+				if !applies || !f.Stored {
+					continue
+				}
+				p.AllowStored = true
+				if out, facts, err := rewrite(body, p, 3); err != nil || !strings.HasSuffix(out, body[1:]) || facts.Changed != nil {
+					t.Errorf("%s with stored content: %s: %q, %v", dialect, body, out, err)
+				}
+			}
+		}
+	}
+}
+
+// ownIn reports whether the guard sets the field by itself.
+func ownIn(dialect, path string) bool {
+	return slices.ContainsFunc(sets[dialect], func(s set) bool { return s.name == path })
+}
+
+// The trees know what the issue and the facts of the engines name.
+func TestTheTableIsNotShort(t *testing.T) {
+	for _, path := range strings.Fields("kv_transfer_params bootstrap_host bootstrap_port bootstrap_room rid request_id id_slot cache_prompt extra_key cache_salt truncate shift " +
+		"options.num_ctx options.num_keep truncate_prompt_tokens transforms truncation session_params session_id routed_dp_rank disagg_prefill_dp_rank data_parallel_rank " +
+		"custom_logit_processor return_hidden_states prompt_embeds input_embeds lora_path priority keep_alive chat_template previous_response_id conversation background store prompt") {
+		if !slices.ContainsFunc(Table, func(f Field) bool { return f.Path == path }) {
+			t.Errorf("the table has no %s", path)
+		}
+	}
+}
