@@ -16,7 +16,7 @@ type Field struct {
 	Path     string   // from the top of the body; [] stands for any item of a list
 	Dialects []string // in which it is acted on; nil for all
 	Do       Action
-	Unless   []string // JSON values that pass; null always passes
+	Unless   []string // JSON values that pass, {} for any object; null always passes
 	Stored   bool     // it names what the server keeps, and passes where the policy allows that
 	Why      string
 	Source   string
@@ -46,6 +46,13 @@ var Table = []Field{
 	{Path: "with_cache", Do: Strip, Why: "keeps KV blocks for another worker to read", Source: "LMDeploy lmdeploy/serve/openai/protocol.py"},
 	{Path: "preserve_cache", Do: Strip, Why: "keeps KV blocks after the request", Source: "LMDeploy lmdeploy/serve/openai/protocol.py"},
 	{Path: "nvext", Do: Strip, Why: "chooses worker, tokens and cache of NVIDIA Dynamo", Source: "Dynamo lib/llm/src/protocols/openai/nvext.rs"},
+	{Path: "api_base", Do: Strip, Why: "chooses the server that a gateway behind asks", Source: "LiteLLM proxy, client-side credentials"},
+	{Path: "base_url", Do: Strip, Why: "chooses the server that a gateway behind asks", Source: "LiteLLM proxy, client-side credentials"},
+	{Path: "api_key", Do: Strip, Why: "chooses the key with which a gateway behind asks", Source: "LiteLLM proxy, client-side credentials"},
+	{Path: "user_config", Do: Strip, Why: "configures a gateway behind", Source: "LiteLLM proxy"},
+	{Path: "models", Do: Strip, Why: "names models to fall back to, whose limits were not checked", Source: "OpenRouter API reference"},
+	{Path: "fallbacks", Do: Strip, Why: "names models to fall back to, whose limits were not checked", Source: "LiteLLM proxy, reliability"},
+	{Path: "context_window_fallbacks", Do: Strip, Why: "names models to fall back to, whose limits were not checked", Source: "LiteLLM proxy, reliability"},
 
 	// Who a request is, and which worker, slot or session serves it.
 	{Path: "rid", Do: Strip, Why: "two requests of one id share state", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
@@ -55,6 +62,10 @@ var Table = []Field{
 	{Path: "session_id", Do: Strip, Why: "goes on with a session that may be another's", Source: "SGLang, LMDeploy: serve/openai/protocol.py"},
 	{Path: "session_params", Do: Strip, Why: "goes on with a session that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "conversation_params", Do: Strip, Why: "routes to the worker of a conversation that may be another's", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "agent_hierarchy", Do: Strip, Why: "has the request scheduled with others", Source: "TensorRT-LLM tensorrt_llm/scheduling_params.py"},
+	{Path: "litellm_session_id", Do: Strip, Why: "joins the request with others", Source: "LiteLLM proxy"},
+	{Path: "litellm_trace_id", Do: Strip, Why: "joins the request with others", Source: "LiteLLM proxy; BerriAI/litellm#40124"},
+	{Path: "litellm_call_id", Do: Strip, Why: "two requests of one id share state", Source: "LiteLLM proxy"},
 	{Path: "routed_dp_rank", Do: Strip, Why: "chooses the worker", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "disagg_prefill_dp_rank", Do: Strip, Why: "chooses the worker whose KV is read", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "data_parallel_rank", Do: Strip, Why: "chooses the worker", Source: "SGLang, vLLM: entrypoints"},
@@ -66,6 +77,9 @@ var Table = []Field{
 	{Path: "extra_key", Do: Strip, Why: "chooses whose cached prefixes are used", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "prompt_cache_key", Do: Strip, Why: "chooses whose cached prefixes are used", Source: "OpenAI API reference, chat and responses"},
 	{Path: "prompt_cache_retention", Do: Strip, Why: "keeps a prefix for longer than the operator has it", Source: "OpenAI API reference"},
+	{Path: "prompt_cache_options", Do: Strip, Why: "chooses which cached prefixes are used and kept", Source: "OpenAI API reference"},
+	{Path: "cache", Do: Strip, Why: "chooses whose cached answers are used", Source: "LiteLLM proxy, caching"},
+	{Path: "caching", Do: Strip, Why: "chooses whose cached answers are used", Source: "LiteLLM proxy, caching"},
 	{Path: "cache_prompt", Do: Strip, Why: "reuses what the slot's last request left", Source: "llama.cpp tools/server/README.md"},
 	{Path: "n_cache_reuse", Do: Strip, Why: "reuses chunks that the slot's last request left", Source: "llama.cpp tools/server/README.md"},
 	{Path: "ngram_corpus_id", Do: Strip, Why: "drafts from a corpus that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
@@ -79,6 +93,11 @@ var Table = []Field{
 	{Path: "truncation", Do: Refuse, Unless: []string{`"disabled"`}, Why: "drops items of the prompt", Source: "OpenAI API reference, responses"},
 	{Path: "transforms", Do: Refuse, Unless: []string{"[]"}, Why: "compresses the middle of the prompt", Source: "OpenRouter documentation, message transforms"},
 	{Path: "context_management", Do: Refuse, Unless: []string{"[]"}, Why: "takes parts of the prompt out", Source: "Anthropic and OpenAI API references"},
+	{Path: "plugins", Do: Refuse, Unless: []string{"[]"}, Why: "compresses the prompt, or adds to it", Source: "OpenRouter documentation, plugins"},
+	{Path: "prompt_truncation", Do: Refuse, Unless: []string{`"OFF"`}, Why: "drops parts of the prompt", Source: "Cohere API reference, chat"},
+	{Path: "truncation_length", Do: Refuse, Why: "cuts the prompt", Source: "text-generation-webui, OpenAI API"},
+	{Path: "max_context_length", Do: Refuse, Why: "cuts the prompt", Source: "KoboldCpp API"},
+	{Path: "context_overflow_policy", Do: Refuse, Why: "cuts the prompt", Source: "LM Studio, contextOverflowPolicy"},
 	{Path: "n_keep", Do: Strip, Why: "says what is kept when the prompt is cut", Source: "llama.cpp tools/server/README.md"},
 	{Path: "n_discard", Do: Strip, Why: "says what is dropped when the prompt is cut", Source: "llama.cpp tools/server/README.md"},
 	{Path: "options.num_ctx", Dialects: ollamaOnly, Do: Strip, Why: "loads the model anew with another window, for everybody", Source: "Ollama api/types.go"},
@@ -105,6 +124,7 @@ var Table = []Field{
 	{Path: "mm_processor_kwargs", Do: Strip, Why: "changes how many tokens an image takes", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
 	{Path: "media_io_kwargs", Do: Strip, Why: "changes how many tokens a video takes", Source: "vLLM vllm/entrypoints/openai/chat_completion/protocol.py"},
 	{Path: "images_config", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "use_audio_in_video", Do: Strip, Why: "changes how many tokens a video takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "max_dynamic_patch", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "min_dynamic_patch", Do: Strip, Why: "changes how many tokens an image takes", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 
@@ -113,6 +133,7 @@ var Table = []Field{
 	{Path: "lora_request", Do: Refuse, Why: "loads an adapter from a path", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
 	{Path: "lora", Do: Refuse, Unless: []string{"[]"}, Why: "chooses adapters that may be another's", Source: "llama.cpp tools/server/README.md"},
 	{Path: "adapter_id", Do: Refuse, Why: "chooses an adapter that may be another's", Source: "TGI router/src/lib.rs"},
+	{Path: "draft_model", Do: Strip, Why: "loads another model", Source: "LM Studio"},
 
 	// What shows the engine's inside.
 	{Path: "return_hidden_states", Do: Strip, Why: "shows the engine's inside, row by row of a batch", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
@@ -120,6 +141,8 @@ var Table = []Field{
 	{Path: "return_meta_info", Do: Strip, Why: "shows the engine's inside", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "return_context_logits", Do: Strip, Why: "shows the engine's inside", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
 	{Path: "return_cached_tokens_details", Do: Strip, Why: "shows which tier held a prefix: whether others sent it", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "return_progress", Do: Strip, Why: "shows how much of a prompt was in the cache already", Source: "llama.cpp tools/server/README.md"},
+	{Path: "response_fields", Do: Strip, Why: "hides the counts by which an answer is checked", Source: "llama.cpp tools/server/README.md"},
 	{Path: "_debug_render_only", Do: Strip, Why: "shows the template", Source: "Ollama api/types.go"},
 
 	// What the server keeps, of whoever sent it.
@@ -129,7 +152,16 @@ var Table = []Field{
 	{Path: "prompt", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored prompt that may be another's", Source: "OpenAI API reference, responses"},
 	{Path: "store", Dialects: hosted, Do: Strip, Stored: true, Why: "stores the answer for whoever asks for its id", Source: "OpenAI API reference"},
 	{Path: "container", Dialects: hosted, Do: Refuse, Stored: true, Why: "names a stored container that may be another's", Source: "Anthropic API reference, messages"},
-	{Path: "tools[].container", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored container or files that may be another's", Source: "OpenAI API reference, code interpreter"},
+	{Path: "context_id", Do: Refuse, Stored: true, Why: "names a stored context that may be another's", Source: "Volcengine Ark API reference, context"},
+	{Path: "cached_content", Do: Refuse, Stored: true, Why: "names a stored context that may be another's", Source: "Gemini API reference, caching"},
+	{Path: "memory_id", Do: Refuse, Stored: true, Why: "names a stored memory that may be another's", Source: "Alibaba Model Studio API reference"},
+	{Path: "data_sources", Do: Refuse, Stored: true, Unless: []string{"[]"}, Why: "names stored documents that may be another's", Source: "Azure OpenAI, On Your Data"},
+	{Path: "tools[].container", Dialects: responsesOnly, Do: Refuse, Stored: true, Unless: []string{"{}"}, Why: "names a stored container that may be another's", Source: "OpenAI API reference, code interpreter"},
+	{Path: "tools[].container.container_id", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored container that may be another's", Source: "OpenAI API reference, code interpreter"},
+	{Path: "tools[].container.file_ids", Dialects: responsesOnly, Do: Refuse, Stored: true, Unless: []string{"[]"}, Why: "names stored files that may be another's", Source: "OpenAI API reference, code interpreter"},
+	{Path: "tools[].environment.container_id", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored container that may be another's", Source: "OpenAI API reference, shell"},
+	{Path: "tools[].environment.file_ids", Dialects: responsesOnly, Do: Refuse, Stored: true, Unless: []string{"[]"}, Why: "names stored files that may be another's", Source: "OpenAI API reference, shell"},
+	{Path: "tools[].input_image_mask.file_id", Dialects: responsesOnly, Do: Refuse, Stored: true, Why: "names a stored file that may be another's", Source: "OpenAI API reference, image generation"},
 	{Path: "tools[].vector_store_ids", Dialects: responsesOnly, Do: Refuse, Stored: true, Unless: []string{"[]"}, Why: "names stored files that may be another's", Source: "OpenAI API reference, file search"},
 }
 
@@ -143,6 +175,6 @@ type set struct {
 var sets = map[string][]set{
 	// Both are on by default, and cut a prompt that is too long without a word.
 	"ollama": {{name: "truncate", value: "false"}, {name: "shift", value: "false"}},
-	// Answers are kept by default.
-	"responses": {{name: "store", value: "false", stored: true}},
+	// Answers are kept by default. vLLM takes a truncation of null for "auto".
+	"responses": {{name: "store", value: "false", stored: true}, {name: "truncation", value: `"disabled"`}},
 }

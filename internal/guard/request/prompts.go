@@ -78,7 +78,7 @@ func plantPrompts(root *node) {
 		message.known[name].elem = deep
 	}
 
-	for _, name := range []string{"messages", "input"} {
+	for _, name := range []string{"messages", "input", "previous_input_messages"} {
 		root.child(name).elem = message
 	}
 	for _, name := range []string{"system", "instructions"} {

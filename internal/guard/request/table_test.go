@@ -37,6 +37,9 @@ func TestEveryRowOfTheTable(t *testing.T) {
 				out, facts, err := rewrite(body, p, 3)
 				var refused *Refused
 				errors.As(err, &refused)
+				if slices.Contains(f.Unless, "{}") && value[0] == '{' {
+					value = "{}"
+				}
 				switch wantRefused := f.Do == Refuse && value != "null" && !slices.Contains(f.Unless, value); {
 				case !applies:
 					if refused != nil && refused.Reason.Code == CodeFieldRefused && refused.Reason.Param == f.Path {
@@ -48,7 +51,7 @@ func TestEveryRowOfTheTable(t *testing.T) {
 					}
 				case err != nil:
 					t.Errorf("%s: %s: %v", dialect, body, err)
-				case f.Do == Strip && (!slices.Equal(facts.Changed, []string{f.Path}) || strings.Contains(strings.ReplaceAll(out, `"store":false`, ""), f.Path[strings.LastIndex(f.Path, ".")+1:])):
+				case f.Do == Strip && (!slices.Equal(facts.Changed, []string{f.Path}) || strings.Contains(strings.ReplaceAll(out, `"store":false,"truncation":"disabled"`, ""), f.Path[strings.LastIndex(f.Path, ".")+1:])):
 					t.Errorf("%s: %s: %q, changed %v", dialect, body, out, facts.Changed)
 				case f.Do == Refuse && !ownIn(dialect, f.Path) && (facts.Changed != nil || !strings.Contains(out, f.Path[strings.LastIndexAny(f.Path, ".]")+1:])):
 					t.Errorf("%s: %s: %q, changed %v", dialect, body, out, facts.Changed)

@@ -160,7 +160,11 @@ func edit(v any, steps []string, f Field) (any, error) {
 		case len(steps) == 1 && !list && f.Do == Strip:
 			continue
 		case len(steps) == 1 && !list:
-			if text := compact(e.value); text != "null" && !slices.Contains(f.Unless, text) {
+			text := compact(e.value)
+			if _, isObject := e.value.(object); isObject {
+				text = "{}"
+			}
+			if text != "null" && !slices.Contains(f.Unless, text) {
 				return nil, errTwin
 			}
 		case list:
@@ -227,7 +231,8 @@ func twin(body []byte, p Policy) (string, error) {
 		}
 	}
 	for _, s := range sets[p.Dialect] {
-		own = append(own, entry{s.name, s.value == "true"})
+		v, _ := decodeTree([]byte(`{"x":` + s.value + `}`))
+		own = append(own, entry{s.name, v.(object)[0].value})
 	}
 	v = top
 	for _, f := range applied(p.Dialect) {

@@ -54,7 +54,7 @@ func (m *machine) opaqueOne() {
 func (m *machine) nested(n *node) {
 	switch n.look {
 	case lookRefuse:
-		if m.kind == '[' && slices.Contains(n.unless, "[]") {
+		if m.kind == '[' && slices.Contains(n.unless, "[]") || m.kind == '{' && slices.Contains(n.unless, "{}") {
 			return
 		}
 		m.refuseField(n)
