@@ -6,7 +6,7 @@ import "unicode/utf8"
 // what a reader that must let no canary pass has to wait for.
 type Pending struct {
 	From  int64 // nothing of a hit that is reported later stands before it, but for one that is under way and the letters before the dash of a token; bytes
-	To    int64 // where what is waited for ends as yet, bytes: it moves with every letter that could belong to a canary
+	To    int64 // where what is waited for ends as yet, bytes: it moves with every letter that could belong to a canary, and every byte of an escape
 	Words int   // how many words in a row may be canary, the one under way counted; 0 if nothing is waited for
 }
 
@@ -91,18 +91,18 @@ func (t *text) underWay() (finding, bool) {
 func (p *pass) waits(read, end int64) Pending {
 	w := Pending{From: read, To: read}
 	if read < end { // a piece that is not complete
-		w.Words = 1
+		w.To, w.Words = end, 1
 	}
 	if p.letters > 0 {
 		if !p.mayBeWord() {
 			return w
 		}
-		w = Pending{p.from.off, p.to.off, 1}
+		w = Pending{p.from.off, max(w.To, p.to.off), 1}
 	}
 	if n := min(p.run.count, MinWords-1); n > 0 {
 		w.From = p.run.starts[(p.run.pos+1+MinWords-n)%MinWords].off
 		w.Words += n
-		if p.letters == 0 {
+		if p.letters == 0 && read == end {
 			w.To = p.run.last
 		}
 	}

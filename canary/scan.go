@@ -104,6 +104,17 @@ func (s *Scanner) Close() error {
 	return nil
 }
 
+// Reset ends the stream and makes the scanner ready for another, whose hits
+// begin at zero again. It allocates nothing.
+func (s *Scanner) Reset() {
+	s.Close()
+	s.off, s.settled, s.closed = 0, 0, false
+	s.text.base, s.text.words = 0, 0
+	if s.text.anchors != nil {
+		s.text.anchors.at = [len(dashLeads)]int64{}
+	}
+}
+
 const (
 	// windowSize is how much is scanned at once, so that every pass over it
 	// finds it in the cache.

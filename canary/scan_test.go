@@ -324,3 +324,26 @@ func TestScanConstantMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestReset: a scanner that is used again finds what a new one finds.
+func TestReset(t *testing.T) {
+	c := New(testKey(1))
+	rapid.Check(t, func(t *rapid.T) {
+		var got []Hit
+		s := c.NewScanner(ScanOptions{Decode: true}, func(h Hit) { got = append(got, h) })
+		for range rapid.IntRange(1, 4).Draw(t, "texts") {
+			text := drawText(t, c)
+			if rapid.Bool().Draw(t, "coded") {
+				text = drawCoded(t, c)
+			}
+			for p := text; len(p) > 0; {
+				n := min(len(p), rapid.SampledFrom([]int{1, 7, 300}).Draw(t, "size"))
+				s.Write(p[:n])
+				p = p[n:]
+			}
+			s.Reset()
+			sameHits(t, text, sortHits(got), scanCut(c, ScanOptions{Decode: true}, text, 1<<20))
+			got = nil
+		}
+	})
+}

@@ -58,8 +58,11 @@ func (w *Watch) judge() {
 	}
 }
 
-// says takes notice that the answer says something in a channel.
-func (w *Watch) says(c Channel) {
+// says takes notice of a text of the answer in a channel.
+func (w *Watch) says(c Channel, text []byte) {
+	if !c.says() || blank(text) {
+		return
+	}
 	w.said = true
 	switch {
 	case w.ended:

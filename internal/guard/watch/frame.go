@@ -26,6 +26,20 @@ func (f *framer) value(to, length int) span { return span{to - length - f.unit, 
 // at is what a span of the unit holds.
 func (f *framer) at(s span) []byte { return f.buf[f.unit+s.from : f.unit+s.to] }
 
+// all is the data of the unit: its lines, joined.
+func (f *framer) all() (data []byte) {
+	if len(f.data) == 1 {
+		return bytes.TrimSpace(f.at(f.data[0]))
+	}
+	for i, d := range f.data {
+		if i > 0 {
+			data = append(data, '\n')
+		}
+		data = append(data, f.at(d)...)
+	}
+	return bytes.TrimSpace(data)
+}
+
 func (f *framer) add(p []byte) { f.buf = append(f.buf, p...) }
 
 // drop forgets what has been released.
@@ -93,6 +107,11 @@ func (f *framer) next() (line span, ok bool) {
 // overtake takes the unit under way, which ends before the line under way, out
 // of the stream, and appends it to b.
 func (f *framer) overtake(b []byte) []byte {
+	if f.cr && f.line < len(f.buf) && f.buf[f.line] == '\n' {
+		f.cr = false
+		f.line++
+		f.seen = f.line
+	}
 	n := f.line - f.unit
 	b = append(b, f.buf[f.unit:f.line]...)
 	f.buf = append(f.buf[:f.unit], f.buf[f.line:]...)

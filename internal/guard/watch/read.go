@@ -8,16 +8,15 @@ import (
 	"github.com/kvcanary/kvcanary/canary"
 )
 
-// stopper ends whatever could go on from one unit to the next in the raw bytes:
-// no word of a canary is one letter long.
-var stopper = []byte("\n a \n")
-
 // read takes the lines that have come.
 func (w *Watch) read() {
 	f := &w.frame
 	for !w.halted() {
 		line, ok := f.next()
 		if !ok {
+			if len(w.waiting) == 0 {
+				w.limit = f.framed() // an LF after a CR has come
+			}
 			return
 		}
 		w.line(line)
@@ -65,7 +64,7 @@ func (w *Watch) line(at span) {
 		return
 	default:
 		if line[0] != '{' && line[0] != '[' { // a comment in an event, or nothing that a stream has
-			w.text(Raw, linesPlace, f.buf[at.from:f.line])
+			w.text(w.strand(linesPlace, Raw), f.buf[at.from:f.line])
 			return
 		}
 		value = line
@@ -114,37 +113,40 @@ func lettersOf(text []byte) uint64 {
 // endUnit takes the unit that ends before the line under way.
 func (w *Watch) endUnit() {
 	f := &w.frame
-	var data []byte
-	switch len(f.data) {
-	case 0:
-	case 1:
-		data = f.at(f.data[0])
-	default:
-		for i, d := range f.data {
-			if i > 0 {
-				data = append(data, '\n')
-			}
-			data = append(data, f.at(d)...)
-		}
-	}
+	unit := f.buf[f.unit:f.line]
 	w.event++
 	w.guess = 0
-	ping := false
-	if data = bytes.TrimSpace(data); len(data) > 0 {
+	if text, ok := w.form.text(unit); ok {
+		w.says(w.form.strand.channel, text)
+		w.text(w.form.strand, text)
+	} else {
+		w.other(unit)
+	}
+	f.data, f.name, f.fields = f.data[:0], span{}, false
+	w.passed()
+}
+
+// other takes a unit that is not like the last.
+func (w *Watch) other(unit []byte) {
+	f := &w.frame
+	w.form = form{w.form.before[:0], w.form.after[:0], nil}
+	data := f.all()
+	ping := !f.fields && len(f.data) == 0 // the line after a comment
+	if len(data) > 0 {
 		grown := w.grown
 		w.take(bytes.TrimSpace(f.at(f.name)), data)
 		if w.grown == grown {
-			ping = string(w.walk.typ) == "ping"
-			if !ping {
+			if ping = string(w.walk.typ) == "ping"; !ping {
 				w.round++
 			}
 		}
+		if len(f.data) == 1 {
+			w.learn(unit, f.data[0], data)
+		}
 	}
-	w.scanRaw(f.buf[f.unit:f.line])
+	w.scanRaw(unit)
 	w.stopRaw()
 	w.overtake(ping)
-	f.data, f.name, f.fields = f.data[:0], span{}, false
-	w.passed()
 }
 
 // passed goes on to the next unit, and to what may be released by now.
@@ -208,7 +210,7 @@ func (w *Watch) take(name, data []byte) {
 		failed = failed || k.failed || string(k.typ) == "error" || string(k.typ) == "response.failed"
 		w.document()
 	default:
-		w.text(Raw, dataPlace, data)
+		w.text(w.strand(dataPlace, Raw), data)
 	}
 	if failed {
 		w.fail()
@@ -220,16 +222,14 @@ func (w *Watch) document() {
 	k := &w.walk
 	for i := range k.leaves {
 		l := &k.leaves[i]
-		if (l.class == label || l.class == kind) && len(l.text) <= 64 {
+		if l.isLabel() {
 			continue // read raw
 		}
-		if l.channel.says() && !blank(l.text) {
-			w.says(l.channel)
-		}
+		w.says(l.channel, l.text)
 		place, exact := k.places(l)
-		w.text(l.channel, place, l.text)
+		w.text(w.strand(place, l.channel), l.text)
 		if exact != 0 {
-			w.text(l.channel, exact, l.text)
+			w.text(w.strand(exact, l.channel), l.text)
 		}
 	}
 	if k.over {
@@ -263,14 +263,35 @@ func blank(text []byte) bool {
 	return true
 }
 
-// text takes a piece of the strand of a place.
-func (w *Watch) text(c Channel, place uint64, text []byte) {
-	s := w.strand(place, c)
+// text takes a piece of a strand.
+func (w *Watch) text(s *strand, text []byte) {
 	if s.repeats(text) {
 		s.settle()
 		return
 	}
+	if bytes.IndexByte(text, '\\') >= 0 {
+		w.plain = unescape(w.plain[:0], text)
+		text = w.plain
+	}
 	w.extend(s, text)
+}
+
+// unescape appends what stands in a JSON string to b, but for characters by
+// number: scanners read these, and one may be half of a pair whose other half
+// comes with the next piece.
+func unescape(b, text []byte) []byte {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\\' && i+1 < len(text) && text[i+1] != 'u' {
+			i++
+			switch c = text[i]; c {
+			case 'b', 'f', 'n', 'r', 't':
+				c = ' '
+			}
+		}
+		b = append(b, c)
+	}
+	return b
 }
 
 // strand is the strand of a place.
@@ -348,7 +369,11 @@ func (w *Watch) scanRaw(b []byte) {
 }
 
 // stopRaw ends a unit in the raw bytes.
-func (w *Watch) stopRaw() { w.scanRaw(stopper) }
+func (w *Watch) stopRaw() {
+	for _, c := range w.raw {
+		c.Reset()
+	}
+}
 
 // settle ends all strands: the answer says that no more of them will come.
 func (w *Watch) settle() {
@@ -360,4 +385,5 @@ func (w *Watch) settle() {
 	}
 	clear(w.places)
 	w.order, w.keys, w.guess = w.order[:0], w.keys[:0], 0
+	w.form.strand = nil
 }

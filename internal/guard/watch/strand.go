@@ -34,6 +34,7 @@ type strand struct {
 	grew    int64 // round in which a piece came last
 	event   int64 // event in which a piece came last
 	moved   int64 // round in which to moved last
+	bare    int   // pieces since then, which had no letter
 	waiting bool  // it is in the list of those that wait
 }
 
@@ -66,7 +67,9 @@ func (s *strand) repeats(text []byte) bool {
 // patience is for how many rounds text is kept back that may be canary and does
 // not go on, by how many words it has. Text of a model that happens to end in
 // words of the list is let go soon; what looks more like canary waits longer.
-var patience = [canary.MinWords + 1]int64{0, 4, 12, 36, 108, 256, 256, 256, 256}
+// Pieces of the strand itself that have no letter, as between an English word
+// and the next in a Chinese text, end the wait sooner: 1 << words of them.
+var patience = [canary.MinWords + 1]int64{0, 8, 24, 64, 128, 256, 256, 256, 256}
 
 // rest reports whether nothing is waited for in a strand, be it that nothing
 // may be canary, or that it has been waited for long enough. Held is how many
@@ -75,8 +78,8 @@ func (s *strand) rest(round, held, many int64) bool {
 	if s.first == len(s.pieces) {
 		return true
 	}
-	idle := round - s.moved
-	return idle > patience[min(s.words, canary.MinWords)] || idle > patience[1] && held > many
+	idle, words := round-s.moved, min(s.words, canary.MinWords)
+	return idle > patience[words] || s.bare > 1<<words || idle > patience[1] && held > many
 }
 
 // settle lets go what is waited for.
@@ -87,6 +90,9 @@ func (s *strand) settle() { s.pieces, s.first = s.pieces[:0], 0 }
 func (s *strand) grow(unit int64, p canary.Pending, round int64) {
 	if p.To > s.to || p.Words != s.words {
 		s.to, s.words, s.moved = max(s.to, p.To), p.Words, round
+		s.bare = 0
+	} else {
+		s.bare++
 	}
 	for s.first < len(s.pieces) && s.pieces[s.first].end <= p.From {
 		s.first++

@@ -37,12 +37,21 @@ type way struct {
 // leaf is a text of a document, as it is written there, with its escapes.
 type leaf struct {
 	text    []byte
+	at      int // where it begins in the document
 	key     uint64
 	frame   int32
 	pos     int32
 	class   class
 	channel Channel
 }
+
+// isLabel reports a text that comes whole.
+func (l *leaf) isLabel() bool {
+	return (l.class == label || l.class == kind) && len(l.text) <= maxLabel
+}
+
+// maxLabel is the longest text that is taken for a label, bytes.
+const maxLabel = 64
 
 // walker reads JSON documents, one after the other, as far as they are that.
 // It keeps what it has allocated.
@@ -52,6 +61,7 @@ type walker struct {
 	octets []byte // texts that are written as lists of numbers
 	top    int32
 	over   bool // the document was too large
+	odd    bool // something in it is no JSON
 
 	typ     []byte // its type, if it says so at the top
 	failed  bool   // it says that it is an error
@@ -64,7 +74,7 @@ type walker struct {
 func (k *walker) read(doc []byte) {
 	k.frames = append(k.frames[:0], frame{parent: -1, pos: -1, channel: Raw, way: way{last: -1}})
 	k.leaves, k.octets = k.leaves[:0], k.octets[:0]
-	k.top, k.typ, k.failed, k.ended, k.counted = 0, nil, false, false, false
+	k.top, k.typ, k.odd, k.failed, k.ended, k.counted = 0, nil, false, false, false, false
 	for i := 0; i < len(doc); {
 		f := &k.frames[k.top]
 		switch c := doc[i]; c {
@@ -89,13 +99,16 @@ func (k *walker) read(doc []byte) {
 			i = k.quoted(doc, i)
 		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			i = k.number(doc, i)
-		case 't':
-			k.ended = k.ended || f.class == done && f.parent == 0
+		case 't', 'f', 'n':
+			i = k.literal(doc, i)
+		case ' ', '\t', '\n', '\r':
 			i++
 		default:
+			k.odd = true
 			i++
 		}
 	}
+	k.odd = k.odd || k.top > 0
 	for k.top > 0 { // a document that breaks off
 		k.close()
 	}
@@ -107,6 +120,23 @@ func (k *walker) read(doc []byte) {
 func (k *walker) answers(f *frame) bool {
 	return f.parent == 0 || f.parent == 1 && bytes.HasPrefix(k.typ, []byte("response."))
 }
+
+// literal takes true, false or null.
+func (k *walker) literal(doc []byte, i int) int {
+	f := &k.frames[k.top]
+	for _, word := range literals {
+		if bytes.HasPrefix(doc[i:], word) {
+			k.ended = k.ended || doc[i] == 't' && f.class == done && f.parent == 0
+			k.failed = k.failed || doc[i] == 't' && f.class == failure && k.answers(f)
+			return i + len(word)
+		}
+	}
+	k.odd = true
+	return i + 1
+}
+
+// literals is a table of constants.
+var literals = [...][]byte{[]byte("null"), []byte("false"), []byte("true")}
 
 // nothingIn reports whether the object that goes on with b is empty.
 func nothingIn(b []byte) bool {
@@ -121,6 +151,7 @@ func (k *walker) quoted(doc []byte, i int) int {
 	for {
 		n := bytes.IndexByte(doc[end:], '"')
 		if n < 0 {
+			k.odd = true
 			end = len(doc)
 			break
 		}
@@ -134,7 +165,7 @@ func (k *walker) quoted(doc []byte, i int) int {
 	i = min(end+1, len(doc))
 	if f.list {
 		f.noBytes = true
-		k.leaf(leaf{text: text, frame: k.top, pos: f.next, channel: f.channel})
+		k.leaf(leaf{text: text, at: from, frame: k.top, pos: f.next, channel: f.channel})
 		return i
 	}
 	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
@@ -144,7 +175,7 @@ func (k *walker) quoted(doc []byte, i int) int {
 		k.member(f, text)
 		return i + 1
 	}
-	k.leaf(leaf{text: text, frame: k.top, key: f.key, pos: -1, class: f.class, channel: f.channel.below(f.class)})
+	k.leaf(leaf{text: text, at: from, frame: k.top, key: f.key, pos: -1, class: f.class, channel: f.channel.below(f.class)})
 	if f.parent == 0 && f.class == kind {
 		k.typ = text
 	}
@@ -180,10 +211,10 @@ const (
 func (k *walker) member(f *frame, name []byte) {
 	f.class, f.key = classOf(name), hashOf(name)
 	switch {
-	case allDigits(name):
+	case !f.ranks && allDigits(name):
 		f.key = anyNumber
 	case f.ranks && (f.class == other || f.class == label):
-		k.leaf(leaf{text: name, frame: k.top, key: anyToken, pos: f.next, channel: Logprobs})
+		k.leaf(leaf{text: name, at: -1, frame: k.top, key: anyToken, pos: f.next, channel: Logprobs})
 		f.key = anyToken
 	}
 }
@@ -209,7 +240,7 @@ func (k *walker) open(list bool) {
 func (k *walker) close() {
 	f := &k.frames[k.top]
 	if f.list && !f.noBytes {
-		k.leaf(leaf{text: k.octets[f.bytes:], frame: k.top, key: asNumbers, pos: -1, channel: f.channel})
+		k.leaf(leaf{text: k.octets[f.bytes:], at: -1, frame: k.top, key: asNumbers, pos: -1, channel: f.channel})
 	}
 	if k.top > 0 {
 		k.top = f.parent

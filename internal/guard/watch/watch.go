@@ -82,10 +82,12 @@ type Watch struct {
 	comments uint64 // the letters of the last comment
 
 	frame framer
+	form  form  // the event that came last, if the next may be like it
 	limit int64 // up to where the stream may be released, bytes
 	most  int   // most bytes held at once
 	blind bool  // of an audit: there was more than is kept, only raw is read
 	out   []byte
+	plain []byte // a text without its escapes
 	aside []byte // comments that overtake what is held
 
 	ended   bool // the answer has said that it ends
@@ -120,8 +122,8 @@ func (w *Watch) scanners(at func() Channel) []*canary.Scanner {
 // client and is valid until the next call. If stop is true the answer must end
 // after that: with the dialect's error event where it is a stream.
 func (w *Watch) Write(p []byte) (release []byte, stop bool) {
-	if w.stopped || w.closed {
-		return nil, w.stopped
+	if w.halted() || w.closed {
+		return nil, w.halted()
 	}
 	w.frame.drop()
 	switch {
@@ -140,17 +142,18 @@ func (w *Watch) Write(p []byte) (release []byte, stop bool) {
 // Close says that the upstream's answer has ended as it should. Where it has
 // broken off, Close is not called, and what was held is never released.
 func (w *Watch) Close() (release []byte, stop bool) {
-	if w.stopped || w.closed {
-		return nil, w.stopped
+	if w.halted() || w.closed {
+		return nil, w.halted()
 	}
 	w.closed = true
 	w.frame.drop()
-	if !w.blind {
-		if w.o.Stream {
-			w.rest()
-		} else {
-			w.whole()
-		}
+	switch {
+	case w.blind:
+		w.stopRaw()
+	case w.o.Stream:
+		w.rest()
+	default:
+		w.whole()
 	}
 	w.settle()
 	w.judge()
@@ -160,12 +163,11 @@ func (w *Watch) Close() (release []byte, stop bool) {
 // released is what may go to the client after p has been taken.
 func (w *Watch) released(p []byte) (release []byte, stop bool) {
 	if !w.o.Strict {
-		w.stopped = false
 		w.audit()
 		return p, false
 	}
-	if w.stopped || len(w.frame.buf) > w.o.MaxHeld && w.overfull() {
-		w.stopped = true
+	if len(w.frame.buf) > w.o.MaxHeld {
+		w.overfull()
 	}
 	if w.closed && !w.stopped {
 		w.limit = w.frame.end()
@@ -179,14 +181,12 @@ func (w *Watch) released(p []byte) (release []byte, stop bool) {
 	return release, w.stopped
 }
 
-// overfull reports whether too much is held, and says so.
-func (w *Watch) overfull() bool {
-	if int64(len(w.frame.buf))-(w.limit-w.frame.base) <= int64(w.o.MaxHeld) {
-		return false
+// overfull says so if too much is held.
+func (w *Watch) overfull() {
+	if !w.stopped && w.frame.end()-w.limit > int64(w.o.MaxHeld) {
+		w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true,
+			Explain: fmt.Sprintf("more than %d bytes of the answer would have to be held before they can be judged", w.o.MaxHeld)})
 	}
-	w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true,
-		Explain: fmt.Sprintf("more than %d bytes of the answer would have to be held before they can be judged", w.o.MaxHeld)})
-	return true
 }
 
 // audit forgets what has been read, and all of it if it is too much.
@@ -218,7 +218,7 @@ func (w *Watch) Headers(h http.Header) (stop bool) {
 	}
 	w.stopRaw()
 	w.where = Raw
-	return w.stopped && w.o.Strict
+	return w.halted()
 }
 
 // Findings are what has been found so far, in the order in which it came.
