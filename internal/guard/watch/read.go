@@ -94,7 +94,7 @@ func (w *Watch) comment(at span) {
 
 // overtake lets the unit under way go before what is held, if it may.
 func (w *Watch) overtake(may bool) {
-	if may && w.o.Strict && !w.stopped && w.limit < w.frame.framed() {
+	if may && w.o.Strict && !w.stopped && len(w.waiting) > 0 {
 		w.aside = w.frame.overtake(w.aside)
 	}
 }
