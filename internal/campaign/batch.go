@@ -100,7 +100,7 @@ func (r *runner) number(protocol string, sends []probe.Send) ([]pending, string)
 			Protocol: protocol, Purpose: s.Purpose, Label: s.Label,
 			Tenant: r.cfg.Tenants[s.Tenant].Name, Tail: s.Tail, Limit: s.Limit,
 			MaxTokens: s.MaxTokens, Stream: s.Stream, Asked: s.Asked,
-			Arm: s.Arm, Group: s.Group, Adapter: s.Adapter,
+			Arm: s.Arm, Group: s.Group, Adapter: s.Adapter, RequestID: s.RequestID,
 		}}
 		if r.past != nil && r.past.done[seq] != nil {
 			batch[i].old = r.past.done[seq]

@@ -32,6 +32,7 @@ var innocents = []innocent{
 	{mode: "rate_limits", handler: func(h http.Handler, r *rand.Rand) http.Handler { return flaky{h, newSeeds(r), rateLimited, tooMany} }},
 	{mode: "drops", handler: func(h http.Handler, r *rand.Rand) http.Handler { return flaky{h, newSeeds(r), dropped, drop} }},
 	{mode: "wrong_usage", backend: func(b lab.Backend, r *rand.Rand) lab.Backend { return wrongUsage{b, r.IntN(801) - 400} }},
+	{mode: "idempotent", handler: func(h http.Handler, _ *rand.Rand) http.Handler { return newIdempotent(h) }},
 	{mode: "answer_cache", config: func(c *lab.Config) { c.AnswerCache = "exact" }},
 	{mode: "prefix_cache", config: func(c *lab.Config) { c.PrefixCache, c.Tier = c.PrefillPool, c.PrefillPool }},
 	{

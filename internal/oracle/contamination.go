@@ -15,9 +15,12 @@ import (
 // runs, and how often under load? The difference is tested exactly, among
 // prompts that are alike; a model that does not do as it is told shows nothing
 // by not doing it.
-func judgeContamination(_ context.Context, c Case) Judgement {
+func judgeContamination(ctx context.Context, c Case) Judgement {
 	var j Judgement
-	tables, alone, beside := compared(c.Exchanges)
+	r := &reader{ctx: ctx, coder: c.Coder}
+	exchanges, again := r.without(c.Exchanges)
+	j.Unsure = repeatedOnly(c.Exchanges, again)
+	tables, alone, beside := compared(exchanges)
 	if beside.n() == 0 {
 		return j
 	}

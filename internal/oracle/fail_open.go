@@ -13,11 +13,12 @@ import (
 // limit is held against the control arm just under it.
 func judgeFailOpen(_ context.Context, c Case) Judgement {
 	var j Judgement
-	line := wire.NewBaseline(c.run())
+	line := wire.NewBaseline(own(c.run()))
 	proven := provenLimit(c.run())
 	controls, ends := controlArm(c.Exchanges), endEchoes(c.run())
-	for i := range c.Exchanges {
-		e := &c.Exchanges[i]
+	exchanges := own(c.Exchanges)
+	for i := range exchanges {
+		e := &exchanges[i]
 		if !e.Answer.Served() {
 			continue
 		}

@@ -131,7 +131,7 @@ func (s sighting) finding(c Case, e, from *wire.Exchange) Finding {
 	if s.hit.View != "" {
 		what += " (" + s.hit.View + "-encoded)"
 	}
-	f.Explain = fmt.Sprintf("the answer to exchange %d of %s carries %s of %s", e.Seq, e.Tenant, what, f.nameSender(c, s.hit.ID, e, from))
+	f.Explain = fmt.Sprintf("the answer to exchange %d of %s carries %s of %s", e.Seq, e.Tenant, what, f.nameSender(c, s.hit.ID, e, from)) + oneName(e, from)
 	return f
 }
 

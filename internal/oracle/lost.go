@@ -77,7 +77,7 @@ func placed(e *wire.Exchange) bool {
 // choose from. The test belongs to the protocol that has sent the last of the
 // prompts.
 func (j *Judgement) lost(c Case) {
-	all := wishes(c.run())
+	all := wishes(own(c.run()))
 	best, looks := cut{p: 1}, 0
 	for i, part := range parts {
 		for _, from := range lengths(all, part.places) {

@@ -60,7 +60,7 @@ func foreignNonce(e *wire.Exchange, s stray, channel wire.Channel) Finding {
 		Channel:      channel,
 		Evidence:     Evidence{Text: s.nonce},
 		Explain: fmt.Sprintf("the answer to exchange %d of %s carries the nonce of exchange %d of %s, %s",
-			e.Seq, e.Tenant, seq, s.owner.Tenant, when),
+			e.Seq, e.Tenant, seq, s.owner.Tenant, when) + oneName(e, s.owner),
 	}
 }
 

@@ -75,10 +75,12 @@ type prompts struct {
 	// sighted are the foreign canaries that an answer was found to carry: where
 	// that answer stands in a later prompt, they were sent.
 	sighted map[int][]canary.ID
+	// repeats are those that may have been answered with another's answer.
+	repeats map[int]*wire.Exchange
 }
 
 func promptsOf(all []wire.Exchange) prompts {
-	p := prompts{map[int]*wire.Exchange{}, map[int][]canary.ID{}}
+	p := prompts{map[int]*wire.Exchange{}, map[int][]canary.ID{}, repeated(all)}
 	for i := range all {
 		p.bySeq[all[i].Seq] = &all[i]
 	}
@@ -87,7 +89,7 @@ func promptsOf(all []wire.Exchange) prompts {
 
 // sent are the canaries that stand in the prompt of an exchange: its own and
 // those of the exchanges whose text it holds, be it because it repeats a prompt
-// that does.
+// that does, or that the answer to its tenant's request of the same id may hold.
 func (p prompts) sent(e *wire.Exchange) map[canary.ID]bool {
 	ids := map[canary.ID]bool{canary.ID(e.ID): true}
 	hold := func(e *wire.Exchange) {
@@ -101,6 +103,10 @@ func (p prompts) sent(e *wire.Exchange) map[canary.ID]bool {
 		}
 	}
 	hold(e)
+	if first := p.repeats[e.Seq]; first != nil {
+		ids[canary.ID(first.ID)] = true
+		hold(first)
+	}
 	if e.Again != nil && p.bySeq[*e.Again] != nil {
 		hold(p.bySeq[*e.Again])
 	}

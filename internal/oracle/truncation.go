@@ -12,10 +12,11 @@ import (
 // target that counts wrongly by a constant or a factor is not blamed.
 func judgeTruncation(_ context.Context, c Case) Judgement {
 	var j Judgement
-	line := wire.NewBaseline(c.run())
+	line := wire.NewBaseline(own(c.run()))
 	ends := endEchoes(c.run())
-	for i := range c.Exchanges {
-		e := &c.Exchanges[i]
+	exchanges := own(c.Exchanges)
+	for i := range exchanges {
+		e := &exchanges[i]
 		if !e.Answer.Served() || line.Collapsed(e) {
 			continue
 		}

@@ -63,6 +63,8 @@ type Exchange struct {
 	Group int    `json:"group,omitempty"`
 	// Adapter was asked for in place of the bare model; empty for none.
 	Adapter string `json:"adapter,omitempty"`
+	// RequestID is what the client called the request; empty for no name.
+	RequestID string `json:"request_id,omitempty"`
 	// Left says that the client went away on purpose: no answer is no failure of the target.
 	Left bool `json:"left,omitempty"`
 
