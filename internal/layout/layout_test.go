@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/guard/shape":     {"internal/prose"},
 	"internal/guard/request":   {"internal/guard/shape"},
 	"internal/guard/watch":     {"canary"},
-	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape"},
+	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape", "internal/guard/request"},
 	"internal/guard/synthetic": {"canary"},
 	"internal/explore":         {"internal/lab/handoff"},
 	"spec":                     {},

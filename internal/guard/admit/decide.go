@@ -31,10 +31,13 @@ type Policy struct {
 	// MaxAge is how old a measured limit may be; 0 for any age.
 	MaxAge time.Duration
 	// TokensPerByte bounds the tokens of a byte of text; 0 stands for 1, which
-	// holds for every vocabulary that falls back to bytes and does not rewrite
-	// the text. One that normalises by NFKC may first make it longer: one
-	// character of three bytes, U+FDFA, becomes 33.
+	// holds for every vocabulary that falls back to bytes.
 	TokensPerByte float64
+	// WideFactor bounds how many bytes a tokenizer's normalisation makes of one
+	// that is not ASCII: 1 for none; 3 for NFC, which Qwen's do (U+1D1C0 becomes
+	// three characters of its length); 11 for NFKC (U+FDFA becomes 33 bytes). 0
+	// stands for 3. ASCII is left alone by all of them.
+	WideFactor float64
 	// TemplateTokens is what a chat template may say on its own, tokens.
 	TemplateTokens int
 	// OpaqueTokens bounds the tokens of one picture, sound or file; 0 for no bound.
@@ -48,7 +51,7 @@ type Policy struct {
 // the template is twice the longest default system prompt that is known here,
 // Mistral Small's, of some 500 tokens.
 func Default() Policy {
-	return Policy{MaxAge: 10 * time.Minute, TokensPerByte: 1, TemplateTokens: 1024}
+	return Policy{MaxAge: 10 * time.Minute, TokensPerByte: 1, WideFactor: 3, TemplateTokens: 1024}
 }
 
 // Verdict is what is to be done with a prompt.

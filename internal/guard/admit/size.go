@@ -1,13 +1,18 @@
 package admit
 
-import "math"
+import (
+	"math"
+
+	"github.com/kvcanary/kvcanary/internal/guard/request"
+)
 
 // Unbounded is the AtMost of a size that nothing bounds.
 const Unbounded = math.MaxInt
 
 // Body is what was seen of a request while it was read.
 type Body struct {
-	Bytes  int64 // of the body as it goes upstream
+	Bytes  int64 // of the body
+	Wide   int64 // those of them that are not ASCII
 	Output int   // tokens that the client lets the answer have; 0 where it does not say
 	Opaque int   // parts that are no text: pictures, sound, files
 	// Structured is how many of the bytes a chat template writes out anew rather
@@ -15,6 +20,16 @@ type Body struct {
 	// is how deep objects and lists are nested in them.
 	Structured int64
 	Depth      int
+}
+
+// BodyOf is what a reader of requests has seen. One that was not read to its
+// end may be of any length.
+func BodyOf(f request.Facts) Body {
+	b := Body{Bytes: f.Bytes, Wide: f.Wide, Output: f.MaxTokens, Opaque: f.Opaque, Structured: f.Structured, Depth: f.Depth}
+	if !f.Known {
+		b.Bytes = math.MaxInt64
+	}
+	return b
 }
 
 // Size is what is known of the length of a prompt, in tokens.
@@ -36,13 +51,15 @@ type Size struct {
 // A vocabulary that falls back to bytes never has more tokens than bytes, and
 // JSON never has fewer bytes than the text it carries: an escape is longer than
 // what it stands for, and the names, quotes and braces of a message are longer
-// than the few special tokens that a chat template puts in their place. Three
-// things do not stand in the bytes, and are added: what a template says on its
-// own ([Policy].TemplateTokens), parts other than text ([Policy].OpaqueTokens
-// each), and how a template spreads out what it writes anew
-// ([Policy].StructuredFactor).
+// than the few special tokens that a chat template puts in their place. Four
+// things do not stand in the bytes, and are added: what a tokenizer's
+// normalisation adds to letters beyond ASCII ([Policy].WideFactor), what a
+// template says on its own ([Policy].TemplateTokens), parts other than text
+// ([Policy].OpaqueTokens each), and how a template spreads out what it writes
+// anew ([Policy].StructuredFactor).
 func Bound(b Body, p Policy) Size {
 	s := Size{AtMost: p.tokensOf(max(0, b.Bytes)), Output: max(0, b.Output)}
+	s.AtMost = add(s.AtMost, whole(float64(max(0, b.Wide))*(p.wide()-1)*p.perByte()))
 	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), p.structured(b))
 	switch opaque := p.opaque(b); {
 	case opaque == Unbounded:
@@ -56,14 +73,15 @@ func Bound(b Body, p Policy) Size {
 const whyOpaque = "it has parts other than text, and nothing says how many tokens one of them has at most: set opaque_tokens"
 
 // BytesFor is the longest body whose prompt, if it is plain text, is sure to be
-// under a limit: so much may go upstream before its end is seen. 0 is none.
+// under a limit, in whatever script: so much may go upstream before its end is
+// seen. 0 is none.
 func BytesFor(l Limit, p Policy) int64 {
 	left := l.Tokens - max(0, p.TemplateTokens)
 	if left <= 0 {
 		return 0
 	}
-	n := int64(min(float64(left)/p.perByte(), 1<<50)) // no body is longer
-	for n > 0 && p.tokensOf(n) > left {               // rounding
+	n := int64(min(float64(left)/p.perByte()/p.wide(), 1<<50))         // no body is longer
+	for n > 0 && Bound(Body{Bytes: n, Wide: n}, p).AtMost > l.Tokens { // rounding
 		n--
 	}
 	return n
@@ -81,6 +99,14 @@ func (p Policy) perByte() float64 {
 		return p.TokensPerByte
 	}
 	return 1
+}
+
+// wide is how many bytes normalisation makes of one that is not ASCII, at most.
+func (p Policy) wide() float64 {
+	if p.WideFactor > 0 {
+		return max(1, p.WideFactor)
+	}
+	return 3
 }
 
 // structured bounds the tokens that what is written anew has beyond its bytes.

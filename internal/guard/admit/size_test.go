@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kvcanary/kvcanary/internal/guard/request"
+	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 )
 
@@ -20,6 +22,9 @@ func TestBound(t *testing.T) {
 		"nothing":                   {Body{}, Policy{}, 0},
 		"negative sizes are none":   {Body{Bytes: -5, Opaque: -1, Structured: -9}, Policy{TemplateTokens: -7}, 0},
 		"text that grows":           {Body{Bytes: 1001}, Policy{TokensPerByte: 1.5}, 1502},
+		"letters beyond ASCII":      {Body{Bytes: 1000, Wide: 300}, plain, 1000 + 600 + 100},
+		"and NFKC":                  {Body{Bytes: 1000, Wide: 300}, Policy{WideFactor: 11}, 1000 + 3000},
+		"and nothing of the kind":   {Body{Bytes: 1000, Wide: 300}, Policy{WideFactor: 0.1}, 1000},
 		"no factor is no proof":     {Body{Bytes: 10}, Policy{TokensPerByte: -1}, 10},
 		"pictures with a bound":     {Body{Bytes: 10, Opaque: 3}, Policy{OpaqueTokens: 1000}, 3010},
 		"pictures without":          {Body{Bytes: 10, Opaque: 1}, plain, Unbounded},
@@ -35,6 +40,18 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// What has not been read to its end is of any length.
+func TestBodyOf(t *testing.T) {
+	f := request.Facts{Known: true, Bytes: 5, Wide: 4, MaxTokens: 3, Opaque: 2, Structured: 1, Depth: 6}
+	if got, want := BodyOf(f), (Body{Bytes: 5, Wide: 4, Output: 3, Opaque: 2, Structured: 1, Depth: 6}); got != want {
+		t.Errorf("%+v", got)
+	}
+	f.Known = false
+	if got := Bound(BodyOf(f), Policy{OpaqueTokens: 1}); got.AtMost != Unbounded {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Whatever text a body carries, and however it is escaped, the bound is not
 // below the bytes of the text, which no vocabulary with bytes has more tokens of.
 func TestBytesBoundTheText(t *testing.T) {
@@ -44,8 +61,15 @@ func TestBytesBoundTheText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Bound(Body{Bytes: int64(len(quoted))}, Policy{}); got.AtMost < len(strings.ToValidUTF8(text, "\uFFFD")) {
-			t.Fatalf("%d for %d bytes of text", got.AtMost, len(text))
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		b := Body{Bytes: int64(len(quoted))}
+		for i := range len(quoted) {
+			b.Wide += int64(quoted[i] >> 7)
+		}
+		for form, factor := range map[norm.Form]float64{norm.NFC: 0, norm.NFKC: 11} {
+			if got, is := Bound(b, Policy{WideFactor: factor}).AtMost, len(form.String(text)); got < is {
+				t.Fatalf("%d for %d bytes of normal text", got, is)
+			}
 		}
 	})
 }
@@ -78,10 +102,12 @@ func TestBytesForIsTheLongestBodyThatFits(t *testing.T) {
 		l := Limit{Tokens: rapid.IntRange(0, 1<<40).Draw(t, "limit")}
 		p := Policy{TokensPerByte: rapid.Float64Range(0, 12).Draw(t, "factor"), TemplateTokens: rapid.IntRange(0, 5000).Draw(t, "template")}
 		n := BytesFor(l, p)
-		if n > 0 && Decide(l, now, p, Bound(Body{Bytes: n}, p)).Verdict != Pass {
+		wide := rapid.Int64Range(0, max(0, n)).Draw(t, "wide")
+		if n > 0 && Decide(l, now, p, Bound(Body{Bytes: n, Wide: wide}, p)).Verdict != Pass {
 			t.Fatalf("%d bytes do not pass", n)
 		}
-		if n < 0 || n > 0 && Decide(l, now, p, Bound(Body{Bytes: n + 2 + n/1e9}, p)).Verdict == Pass && p.perByte() >= 1 {
+		more := n + 2 + n/1e9
+		if n < 0 || n > 0 && Decide(l, now, p, Bound(Body{Bytes: more, Wide: more}, p)).Verdict == Pass && p.perByte() >= 1 {
 			t.Fatalf("%d bytes, and more would pass", n)
 		}
 	})

@@ -1,7 +1,9 @@
 package request
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"net/http"
 	"slices"
 	"strconv"
@@ -152,7 +154,22 @@ func (m *machine) feed(in []byte) (used int) {
 		}
 	}
 	m.taken += int64(i)
+	m.facts.Wide += wide(in[:i])
 	return i
+}
+
+// wide counts the bytes that are not ASCII.
+func wide(p []byte) (n int64) {
+	const high = 0x8080808080808080
+	for ; len(p) >= 8; p = p[8:] {
+		if w := binary.LittleEndian.Uint64(p) & high; w != 0 {
+			n += int64(bits.OnesCount64(w))
+		}
+	}
+	for _, c := range p {
+		n += int64(c >> 7)
+	}
+	return n
 }
 
 // anew reports whether the place is one of those that a template writes anew.

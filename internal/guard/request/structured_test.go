@@ -37,3 +37,23 @@ func TestStructuredParts(t *testing.T) {
 		}
 	}
 }
+
+func TestBytesThatAreNotASCII(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"model":"m"}`:                                    0,
+		`{"user":"naïve","prompt":"日本語"}`:                  2 + 9,
+		`{"prompt":"\u65e5"}`:                              0,
+		`{"prompt":"` + strings.Repeat("é", 40_000) + `"}`: 80_000,
+	} {
+		for _, one := range []bool{false, true} {
+			var src io.Reader = strings.NewReader(body)
+			if one {
+				src = iotest.OneByteReader(src)
+			}
+			r := NewReader(src, Policy{Dialect: "completions"})
+			if _, err := io.Copy(io.Discard, r); err != nil || r.Facts().Wide != want {
+				t.Errorf("%.40s: %d, want %d, %v", body, r.Facts().Wide, want, err)
+			}
+		}
+	}
+}
