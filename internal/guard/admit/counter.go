@@ -41,7 +41,7 @@ func (t Tally) Size(b Body, p Policy, limit int) Size {
 		return s
 	}
 	if !t.Tools && b.Structured > 0 {
-		s.AtMost = add(add(s.AtMost, p.tokensOf(b.Structured)), p.structured(b))
+		s.AtMost = add(s.AtMost, Bound(Body{Bytes: b.Structured, Wide: min(b.Wide, b.Structured), Structured: b.Structured, Depth: b.Depth}, bare(p)).AtMost)
 		s.Why = "the engine's count may lack the tool definitions, which have a wide bound: send fewer, or set structured_factor"
 	}
 	if opaque := p.opaque(b); !t.Opaque && opaque > 0 {
@@ -51,6 +51,12 @@ func (t Tally) Size(b Body, p Policy, limit int) Size {
 		}
 	}
 	return s
+}
+
+// bare is a policy without the allowance for a template.
+func bare(p Policy) Policy {
+	p.TemplateTokens = 0
+	return p
 }
 
 // CounterOptions are what a [Counter] needs; all must be set but where it says

@@ -58,8 +58,8 @@ type Size struct {
 // ([Policy].OpaqueTokens each), and how a template spreads out what it writes
 // anew ([Policy].StructuredFactor).
 func Bound(b Body, p Policy) Size {
-	s := Size{AtMost: p.tokensOf(max(0, b.Bytes)), Output: max(0, b.Output)}
-	s.AtMost = add(s.AtMost, whole(float64(max(0, b.Wide))*(p.wide()-1)*p.perByte()))
+	text := float64(max(0, b.Bytes)) + float64(max(0, b.Wide))*(p.wide()-1) // bytes, once normalised
+	s := Size{AtMost: whole(text * p.perByte()), Output: max(0, b.Output)}
 	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), p.structured(b))
 	switch opaque := p.opaque(b); {
 	case opaque == Unbounded:
@@ -80,16 +80,17 @@ func BytesFor(l Limit, p Policy) int64 {
 	if left <= 0 {
 		return 0
 	}
-	n := int64(min(float64(left)/p.perByte()/p.wide(), 1<<50))         // no body is longer
-	for n > 0 && Bound(Body{Bytes: n, Wide: n}, p).AtMost > l.Tokens { // rounding
+	n := int64(min(float64(left)/p.perByte()/p.wide(), 1<<50)) // no body is longer
+	for range 4 {                                              // for what rounding adds
+		if n <= 0 || Bound(Body{Bytes: n, Wide: n}, p).AtMost <= l.Tokens {
+			break
+		}
 		n--
 	}
+	if n <= 0 || Bound(Body{Bytes: n, Wide: n}, p).AtMost > l.Tokens {
+		return 0
+	}
 	return n
-}
-
-// tokensOf bounds the tokens of text by its bytes.
-func (p Policy) tokensOf(bytes int64) int {
-	return whole(float64(bytes) * p.perByte())
 }
 
 // perByte is the bound on tokens a byte. A factor of 0 would say that every
