@@ -18,6 +18,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
+
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Exit codes, the same for every command.
@@ -158,6 +160,6 @@ func conclude(s *session, err error) int {
 			return code
 		}
 	}
-	fmt.Fprintf(s.stderr, "kvcanary: %v\n", err)
+	fmt.Fprintf(s.stderr, "kvcanary: %s\n", prose.Printable(err.Error()))
 	return code
 }

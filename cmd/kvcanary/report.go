@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wholefile"
 )
@@ -19,12 +19,13 @@ type reportCmd struct {
 	Output  string `placeholder:"FILE" help:"Write to this file. Default: standard output."`
 	Compare string `placeholder:"DIR" help:"An earlier run: list what is new, gone and the same instead of a report."`
 	FailOn  string `name:"fail-on" enum:",leak,violation,inconclusive" default:"" placeholder:"V" help:"Exit with 1 if the verdict is leak, at least violation, or not clean; with --compare only new findings count. Default: the report never fails."`
+	Foreign bool   `name:"show-foreign-text" help:"Show what stands around leaked words in answers, up to 2,000 characters each: it may be somebody's. In text, html and markdown. Default: its length and digest."`
 	At      string `placeholder:"FILE:LINE" help:"Where sarif and github put findings: the line of a file that names the target."`
 }
 
 // Help says what is in a report.
 func (reportCmd) Help() string {
-	return "Reports are made from a run directory, and never from what a run has in memory. They hold words that kvcanary planted itself and no other text of answers.\n\nExit codes: 0 written, 1 as --fail-on says, 2 wrong flags, 4 a file cannot be read or written.\n"
+	return "Reports are made from a run directory, and never from what a run has in memory. They hold words that kvcanary planted itself and, unless --show-foreign-text says so, no other text of answers.\n\nExit codes: 0 written, 1 as --fail-on says, 2 wrong flags, 4 a file cannot be read or written.\n"
 }
 
 func (c reportCmd) Run(s *session) error {
@@ -35,10 +36,14 @@ func (c reportCmd) Run(s *session) error {
 	if c.Format == "disclosure" && c.Output == "" {
 		return usageErrorf("--format disclosure is an archive: name it with --output FILE.zip")
 	}
+	if c.Foreign && (!format.Foreign || c.Compare != "") {
+		return usageErrorf("--show-foreign-text: only text, html and markdown show it, since the other forms are handed on")
+	}
 	run, err := report.Open(c.Dir)
 	if err != nil {
 		return unreachable(err)
 	}
+	run.ShowForeign = c.Foreign
 	if run.Place, err = c.place(run.Place); err != nil {
 		return err
 	}
@@ -89,12 +94,10 @@ func (c reportCmd) compare(s *session, run *report.Run) error {
 	changes := report.Compare(run, old)
 	err = c.write(s, func(w io.Writer) error {
 		if c.Format == "json" {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(changes)
+			return prose.JSON(w, changes)
 		}
 		for _, x := range changes {
-			if _, err := fmt.Fprintf(w, "%s: %s (%d, was %d)\n", x.State(), x.What, x.Now, x.Was); err != nil {
+			if _, err := fmt.Fprintf(w, "%s: %s (%d, was %d)\n", x.State(), prose.Printable(x.What), x.Now, x.Was); err != nil {
 				return err
 			}
 		}

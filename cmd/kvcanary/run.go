@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +19,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 	"github.com/kvcanary/kvcanary/internal/report"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -508,7 +508,5 @@ func show(s *session, format string, v any, text func() error) error {
 	if format == "text" {
 		return text()
 	}
-	enc := json.NewEncoder(s.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return prose.JSON(s.stdout, v)
 }

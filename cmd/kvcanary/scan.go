@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/prose"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -189,8 +190,13 @@ func (b *firstBytes) Write(p []byte) (int, error) {
 // printer returns what writes one sighting: a line of text, or a line of JSON.
 func printer(w io.Writer, format string) func(sighting) {
 	if format == "json" {
-		enc := json.NewEncoder(w)
-		return func(x sighting) { enc.Encode(x) }
+		return func(x sighting) {
+			p, err := json.Marshal(x)
+			if err != nil {
+				panic("kvcanary: internal error: " + err.Error())
+			}
+			w.Write(append(prose.EscapeJSON(p), '\n'))
+		}
 	}
 	return func(x sighting) {
 		what := fmt.Sprintf("words %d to %d", x.Word, x.Word+x.Words-1)
@@ -200,7 +206,7 @@ func printer(w io.Writer, format string) func(sighting) {
 		if x.View != "" {
 			what += " (" + x.View + ")"
 		}
-		fmt.Fprintf(w, "%s:%d-%d: canary of run %d, exchange %d, tenant %d: %s\n", x.File, x.Start, x.End, x.Run, x.Exchange, x.Tenant, what)
+		fmt.Fprintf(w, "%s:%d-%d: canary of run %d, exchange %d, tenant %d: %s\n", prose.Printable(x.File), x.Start, x.End, x.Run, x.Exchange, x.Tenant, what)
 	}
 }
 

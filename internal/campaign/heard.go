@@ -1,7 +1,9 @@
 package campaign
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"unicode/utf8"
@@ -67,4 +69,16 @@ func (k *kept) hear(dir string) error {
 		k.Answer.Joined = append(k.Answer.Joined, wire.Strand{Channel: p.Channel, Text: p.Text + string(p.Bytes), Cuts: p.Cuts})
 	}
 	return nil
+}
+
+// Texts are what the channels of an exchange's answer carried, as the client
+// read them; none if that was not kept.
+func (l *Loaded) Texts(e *wire.Exchange) ([]wire.Piece, error) {
+	k := kept{Exchange: wire.Exchange{Seq: e.Seq, Answer: &wire.Answer{}}}
+	if err := k.hear(l.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return k.Answer.Pieces, nil
 }

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/oracle"
+	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
 // Disclosed is one finding as a vendor needs it to find the request again.
@@ -39,13 +39,16 @@ func Disclosure(w io.Writer, run *Run) error {
 	if len(run.Result.Findings) == 0 {
 		return errors.New("nothing was found that could be disclosed")
 	}
+	own := *run
+	own.ShowForeign = false // the archive is for others
+	run = &own
 	var summary bytes.Buffer
 	if err := Markdown(&summary, run); err != nil {
 		return err
 	}
-	findings, err := json.MarshalIndent(disclosed(run), "", "  ")
-	if err != nil {
-		panic("kvcanary: internal error: " + err.Error())
+	var findings bytes.Buffer
+	if err := prose.JSON(&findings, disclosed(run)); err != nil {
+		return err
 	}
 	var key canary.Key
 	rand.Read(key[:]) // never fails
@@ -55,7 +58,7 @@ func Disclosure(w io.Writer, run *Run) error {
 		data []byte
 	}{
 		{"README.md", 0o644, fmt.Appendf(nil, "%s\n%s", summary.String(), disclosureGuide)},
-		{"findings.json", 0o644, append(findings, '\n')},
+		{"findings.json", 0o644, findings.Bytes()},
 		{"reproduce/run.sh", 0o755, []byte(reproduction(run))},
 		{"reproduce/key", 0o600, key[:]},
 	}

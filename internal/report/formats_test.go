@@ -281,18 +281,10 @@ func TestLeakMap(t *testing.T) {
 	}
 }
 
-// The archive for a vendor has what is needed to find and repeat it, and no key
-// of the reporter.
-func TestDisclosure(t *testing.T) {
-	dir := hostileRun(t, 5)
-	if err := os.Mkdir(filepath.Join(dir, "receipt"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "receipt", "plan.dsse.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := render(t, dir, "disclosure")
-	z, err := zip.NewReader(strings.NewReader(p), int64(len(p)))
+// unpack is what an archive holds, by name.
+func unpack(t *testing.T, archive string) map[string]string {
+	t.Helper()
+	z, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,6 +300,21 @@ func TestDisclosure(t *testing.T) {
 		}
 		files[f.Name] = string(b)
 	}
+	return files
+}
+
+// The archive for a vendor has what is needed to find and repeat it, and no key
+// of the reporter.
+func TestDisclosure(t *testing.T) {
+	dir := hostileRun(t, 5)
+	if err := os.Mkdir(filepath.Join(dir, "receipt"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "receipt", "plan.dsse.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := render(t, dir, "disclosure")
+	files := unpack(t, p)
 	var found []Disclosed
 	if err := json.Unmarshal([]byte(files["findings.json"]), &found); err != nil || len(found) != 12 {
 		t.Fatalf("%d findings, %v", len(found), err)

@@ -41,6 +41,7 @@ type page struct {
 type pageEvidence struct {
 	oracle.Finding
 	Quote   string
+	Around  *around
 	Details []string // where it stood, whose it is, what the target calls the request
 }
 
@@ -101,7 +102,7 @@ func headline(r *campaign.Result) string {
 }
 
 func evidenceOf(run *Run, f oracle.Finding) pageEvidence {
-	out := pageEvidence{Finding: f, Quote: quote(f.Evidence)}
+	out := pageEvidence{Finding: f, Quote: quote(f.Evidence), Around: run.aroundOf(f)}
 	say := func(format string, a ...any) {
 		out.Details = append(out.Details, prose.Printable(fmt.Sprintf(format, a...)))
 	}

@@ -55,6 +55,11 @@ func markdownFindings(b *strings.Builder, run *Run) {
 		if text := quote(f.Evidence); text != "" {
 			fmt.Fprintf(b, "\n> %s\n", code(text))
 		}
+		if a := run.aroundOf(f); a != nil && a.Show {
+			fmt.Fprintf(b, "\n> %s **%s** %s\n\n%s\n", code(a.Before), code(a.Words), code(a.After), plainMarkdown(a.Shown()))
+		} else if a != nil {
+			fmt.Fprintf(b, "\n%s\n", plainMarkdown(a.Hidden()))
+		}
 		if id := requestID(run, f.Exchange); id != "" {
 			fmt.Fprintf(b, "\nrequest id %s\n", code(id))
 		}

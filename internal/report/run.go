@@ -18,6 +18,8 @@ type Run struct {
 	// Place is where findings are annotated: the line of a file that names the
 	// target. Empty points at the plan.
 	Place Place
+	// ShowForeign shows what stands around leaked words, where a form can.
+	ShowForeign bool
 }
 
 // Place is a line of a file.
@@ -47,17 +49,20 @@ func Open(dir string) (*Run, error) {
 type Format struct {
 	Name  string
 	Write func(io.Writer, *Run) error
+	// Foreign says that the form can show what stands around leaked words. Forms
+	// that are handed on by machines, or to others, cannot.
+	Foreign bool
 }
 
 // Formats are the forms of a report. One file a form, one line here.
 var Formats = []Format{
-	{"text", func(w io.Writer, r *Run) error { return Text(w, r.Result) }},
-	{"html", HTML},
-	{"markdown", Markdown},
-	{"junit", JUnit},
-	{"sarif", SARIF},
-	{"github", GitHub},
-	{"disclosure", Disclosure},
+	{"text", func(w io.Writer, r *Run) error { return writeText(w, r.Result, r.aroundOf) }, true},
+	{"html", HTML, true},
+	{"markdown", Markdown, true},
+	{"junit", JUnit, false},
+	{"sarif", SARIF, false},
+	{"github", GitHub, false},
+	{"disclosure", Disclosure, false},
 }
 
 // FormatNames are those of all formats.

@@ -3,7 +3,6 @@ package report
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -70,9 +69,7 @@ type object = map[string]any
 
 // writeSARIF writes a log of one run of kvcanary.
 func writeSARIF(w io.Writer, version string, rules, results []object, invocation object) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(object{
+	return prose.JSON(w, object{
 		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
 		"runs": []object{{
 			"tool":        object{"driver": object{"name": "kvcanary", "informationUri": "https://github.com/kvcanary/kvcanary", "version": version, "rules": rules}},

@@ -21,13 +21,18 @@ const (
 // Text writes a result for a terminal: the verdict first, then the evidence,
 // then what was and was not covered. At most 80 columns.
 func Text(w io.Writer, r *campaign.Result) error {
+	return writeText(w, r, func(oracle.Finding) *around { return nil })
+}
+
+// writeText is Text with what stands around the words of findings.
+func writeText(w io.Writer, r *campaign.Result, about func(oracle.Finding) *around) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "verdict: %s\n", prose.Printable(string(r.Verdict)))
 	if r.Reason != "" {
 		paragraph(&b, "", r.Reason)
 	}
 	fmt.Fprintf(&b, "target:  %s, model %s\n", prose.Printable(r.Target.BaseURL), prose.Printable(r.Target.Model))
-	findings(&b, r)
+	findings(&b, r, about)
 	diagnosis(&b, r.Diagnosis)
 	b.WriteString("\n")
 	for _, p := range r.Protocols {
@@ -49,7 +54,7 @@ func Text(w io.Writer, r *campaign.Result) error {
 	return err
 }
 
-func findings(b *strings.Builder, r *campaign.Result) {
+func findings(b *strings.Builder, r *campaign.Result, about func(oracle.Finding) *around) {
 	for i, f := range r.Findings {
 		if i == shown {
 			fmt.Fprintf(b, "\n  and %s more; all of them are in the JSON\n", prose.Plural(len(r.Findings)-shown, "finding"))
@@ -59,6 +64,9 @@ func findings(b *strings.Builder, r *campaign.Result) {
 		paragraph(b, "  ", f.Explain)
 		if text := quote(f.Evidence); text != "" {
 			paragraph(b, "  > ", text)
+		}
+		if a := about(f); a != nil {
+			a.text(b)
 		}
 	}
 }
