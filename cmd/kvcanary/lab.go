@@ -153,6 +153,9 @@ func serveUntil(ctx context.Context, server *api.Server, engine *gateway.Gateway
 
 // options reads the flags to the point where only the machine can say no.
 func (c labCmd) options(s *session) (api.Options, error) {
+	if err := c.sizes(); err != nil {
+		return api.Options{}, err
+	}
 	if err := c.config().Validate(); err != nil {
 		return api.Options{}, exitError{exitUsage, err}
 	}
@@ -182,6 +185,27 @@ func (c labCmd) options(s *session) (api.Options, error) {
 		Model: lab.ModelName, Keys: keys, RefusalShape: shape, Now: time.Now, NewSeed: random.uint64,
 		NewID: func() string { return fmt.Sprintf("%016x%016x", random.uint64(), random.uint64()) },
 	}, nil
+}
+
+// sizes names the flag whose number leaves no room for a prompt.
+func (c labCmd) sizes() error {
+	if c.PageSize < 1 {
+		return usageErrorf("--page-size %d: a page holds at least one token", c.PageSize)
+	}
+	const least = 8 // tokens: what an engine keeps back, and a prompt of two
+	for _, f := range []struct {
+		name          string
+		tokens, needs int
+	}{
+		{"--context", c.Context, least},
+		{"--prefill-pool", c.PrefillPool, max(least, c.PageSize)},
+		{"--decode-pool", c.DecodePool, max(least, c.PageSize)},
+	} {
+		if f.tokens < f.needs {
+			return usageErrorf("%s %d: at least %d tokens are needed, with pages of %d (--page-size)", f.name, f.tokens, f.needs, c.PageSize)
+		}
+	}
+	return nil
 }
 
 func (c labCmd) config() lab.Config {

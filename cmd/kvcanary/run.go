@@ -196,6 +196,9 @@ func (c runCmd) config(s *session) (campaign.Config, error) {
 	if err != nil {
 		return campaign.Config{}, err
 	}
+	if len(tenants) < 2 && slices.Contains(c.Protocols, "tenants") {
+		return campaign.Config{}, usageErrorf("protocol tenants compares identities, and %d was given: name more with --tenant, or leave it out", len(tenants))
+	}
 	if _, err := wire.NewClient(c.options(c.Dialect)); err != nil {
 		return campaign.Config{}, exitError{exitUsage, err}
 	}

@@ -22,7 +22,7 @@ var classes = map[string]advised{
 		"pages are reserved for a prompt, never written, and read anyway",
 		[]string{
 			"Compare the smallest KV pool of all roles with the context: SGLang max_total_num_tokens against context_length in /server_info of every prefill and decode node; vLLM kv_cache_size_tokens in /metrics.",
-			"SGLang: lower --context-length to the smallest pool less 6 tokens, or raise --max-total-tokens, on both roles.",
+			"SGLang: lower --context-length to the smallest pool (kvcanary preflight computes the number, less what decode keeps free), or raise --max-total-tokens, on both roles.",
 			"Look for requests that prefill refused and decode served: status 200, prompt_tokens far below what was sent, finish_reason length.",
 		},
 	},

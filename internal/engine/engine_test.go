@@ -67,7 +67,7 @@ func TestAskSGLang(t *testing.T) {
 		Engine:   "sglang",
 		Version:  Text{Value: "0.5.11", Source: "GET /server_info version", Basis: Stated},
 		Models:   []Model{{"glm", 1048576}, {"adapter", 32768}},
-		Context:  Number{Value: 32768, Source: "GET /v1/models max_model_len", Basis: Stated},
+		Context:  Number{Value: 32768, Source: "GET /v1/models max_model_len of adapter", Basis: Stated},
 		Pool:     Number{Value: 20480, Source: "GET /server_info max_total_num_tokens", Basis: Stated},
 		MaxInput: Number{Value: 20474, Source: "GET /server_info max_req_input_len", Basis: Stated},
 		PageSize: Number{Value: 64, Source: "GET /server_info page_size", Basis: Stated},

@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // generic is any server with a list of models: only probing shows more of it.
 var generic = Engine{Name: "generic", ask: askGeneric}
@@ -23,6 +26,13 @@ func askGeneric(ctx context.Context, a *asker, f *Facts) bool {
 		}
 		f.Models = append(f.Models, Model{string(m.ID), int(m.MaxModelLen)})
 		f.Context.least(m.MaxModelLen, "GET /v1/models max_model_len")
+	}
+	for _, m := range f.Models { // of several windows the smallest counts: say whose it is
+		if m.Context > f.Context.Value {
+			i := slices.IndexFunc(f.Models, func(m Model) bool { return m.Context == f.Context.Value })
+			f.Context.Source = "GET /v1/models max_model_len of " + f.Models[i].ID
+			break
+		}
 	}
 	return len(f.Models) > 0
 }

@@ -37,7 +37,7 @@ func TestAskVLLM(t *testing.T) {
 				Engine:       "vllm",
 				Version:      Text{Value: "0.19.1", Source: "GET /version", Basis: Stated},
 				Models:       []Model{{"glm", 1048576}, {"adapter", 32768}},
-				Context:      Number{Value: 32768, Source: "GET /v1/models max_model_len", Basis: Stated},
+				Context:      Number{Value: 32768, Source: "GET /v1/models max_model_len of adapter", Basis: Stated},
 				Pool:         c.pool,
 				PageSize:     Number{Value: 16, Source: "GET /metrics vllm:cache_config_info block_size", Basis: Stated},
 				PoolOverride: c.other, Truncates: never,

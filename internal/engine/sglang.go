@@ -106,7 +106,7 @@ func listedContext(f *Facts) Number {
 	n := f.Context
 	for _, m := range f.Models {
 		if m.Context > n.Value {
-			n = Number{Value: m.Context, Source: "GET /v1/models max_model_len", Basis: Stated}
+			n = Number{Value: m.Context, Source: "GET /v1/models max_model_len of " + m.ID, Basis: Stated}
 		}
 	}
 	for _, b := range f.Behind {

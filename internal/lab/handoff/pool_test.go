@@ -139,3 +139,17 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A window that fits each pool has both doors refuse from the same length on: no
+// prompt is let in by one and refused by the other, down to the last token.
+func TestAWindowWithinThePoolsHasOneLimit(t *testing.T) {
+	for _, spare := range []int{0, 1, 5, 6, 100} {
+		c := Config{Context: 1024 - spare, PageSize: 16, PrefillPages: 64, DecodePages: 128}
+		if c.PrefillInput() != c.DecodeInput() {
+			t.Errorf("window %d: prefill refuses from %d, decode from %d", c.Context, c.PrefillInput(), c.DecodeInput())
+		}
+	}
+	if c := (Config{Context: 1025, PageSize: 16, PrefillPages: 64, DecodePages: 128}); c.PrefillInput() == c.DecodeInput() {
+		t.Error("a window one token over prefill's pool has one limit as well")
+	}
+}
