@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -270,7 +271,9 @@ func TestListensOnASocketThatAnotherHasLeft(t *testing.T) {
 	if _, err := listenUnix(path); err == nil {
 		t.Error("a socket in use was taken")
 	}
-	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", path) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Get("http://guard/readyz")
 	if err != nil {

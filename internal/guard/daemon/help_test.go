@@ -26,6 +26,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 )
 
@@ -289,4 +290,15 @@ func certificate(t *testing.T, dir string, serial int64) (cert, key string) {
 		}
 	}
 	return cert, key
+}
+
+// makeKey puts a key of canaries in the place of a file.
+func makeKey(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := canary.LoadOrCreateKey(path, rand.Reader); err != nil {
+		t.Fatal(err)
+	}
 }
