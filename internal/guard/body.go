@@ -41,9 +41,7 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	case b.n > b.limits.BodyBytes:
 		return 0, tooLarge(b.limits.BodyBytes)
 	case err == io.EOF:
-		b.ended = true
-		// What is watched from here on is only whether the client is still there.
-		b.rc.SetReadDeadline(time.Time{})
+		b.end()
 		return n, err
 	case err != nil:
 		b.broken = true
@@ -64,10 +62,22 @@ func (b *clientBody) arm() bool {
 	return true
 }
 
+// end notes that the whole body was read. What is watched from here on is only
+// whether the client is still there.
+func (b *clientBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.rc.SetReadDeadline(time.Time{})
+}
+
 // halt ends a Read that waits for the client, and all after it.
 func (b *clientBody) halt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
 	b.halted = true
 	b.rc.SetReadDeadline(time.Unix(1, 0))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,16 +17,16 @@ import (
 // call is a request to an upstream.
 type call struct {
 	method, target string // target is path and query, without the upstream's prefix
-	header         []pair
+	header         http.Header
 	body           []byte
-	// rest, if there is one, is sent behind body, in chunks, as it can be read.
+	// rest, if there is one, is sent behind body as it can be read.
 	rest io.Reader
+	// whole is how many bytes body and rest have together; -1 if that is not
+	// known, and the call is sent in chunks.
+	whole int64
 	// interrupt has a blocked read of rest return at once.
 	interrupt func()
 }
-
-// pair is one header line.
-type pair struct{ name, value string }
 
 // exchange is a call that is under way, with the head of its answer.
 type exchange struct {
@@ -49,20 +50,25 @@ var errEarly = errors.New("the upstream answered before it had the whole request
 func (u *upstream) begin(ctx context.Context, k call) (*exchange, error) {
 	buf := getBuffer()
 	defer putBuffer(buf)
-	*buf = append(u.appendHead((*buf)[:0], &k), k.body...)
-	if k.rest != nil && len(k.body) > 0 {
+	*buf = u.appendHead((*buf)[:0], &k)
+	rest := k.body
+	if len(rest) <= largeBuffer || k.chunked() {
+		*buf = append(*buf, rest...)
+		rest = nil
+	}
+	if k.chunked() {
 		*buf = append(*buf, "\r\n"...)
 	}
 	for {
-		x, again, err := u.try(ctx, k, *buf)
+		x, again, err := u.try(ctx, k, *buf, rest)
 		if !again {
 			return x, err
 		}
 	}
 }
 
-func (u *upstream) try(ctx context.Context, k call, first []byte) (x *exchange, again bool, err error) {
-	c := u.take()
+func (u *upstream) try(ctx context.Context, k call, first, second []byte) (x *exchange, again bool, err error) {
+	c, from := u.take(), u.now()
 	if c == nil {
 		if c, err = u.dial(ctx); err != nil {
 			if ctx.Err() == nil {
@@ -71,9 +77,12 @@ func (u *upstream) try(ctx context.Context, k call, first []byte) (x *exchange, 
 			return nil, false, fmt.Errorf("%w: %w", errNotSent, err)
 		}
 	}
-	c.blocked = 0
+	c.blocked = u.now().Sub(from)
 	x = &exchange{up: u, call: k, stop: context.AfterFunc(ctx, func() { c.Close() })}
 	n, err := c.write(first)
+	if err == nil && len(second) > 0 {
+		_, err = c.write(second)
+	}
 	if err != nil && n == 0 && u.tls == nil && ctx.Err() == nil {
 		x.stop()
 		c.Close()
@@ -86,7 +95,7 @@ func (u *upstream) try(ctx context.Context, k call, first []byte) (x *exchange, 
 	}
 	x.whole = err == nil && k.rest == nil
 	if err == nil && k.rest != nil {
-		x.upload = &upload{c: c, done: make(chan struct{})}
+		x.upload = &upload{c: c, chunked: k.chunked(), left: k.whole - int64(len(k.body)), done: make(chan struct{})}
 		go x.upload.run(k.rest)
 	}
 	x.answer, err = c.receive(u.limits.HeaderBytes)
@@ -149,26 +158,31 @@ func (x *exchange) close() {
 func (u *upstream) appendHead(b []byte, k *call) []byte {
 	b = append(append(append(append(append(b, k.method...), ' '), u.prefix...), k.target...), " HTTP/1.1\r\nHost: "...)
 	b = append(append(b, u.host...), "\r\n"...)
-	for _, h := range k.header {
-		b = append(append(append(append(b, h.name...), ": "...), h.value...), "\r\n"...)
+	for name, values := range k.header {
+		for _, v := range values {
+			b = append(append(append(append(b, name...), ": "...), v...), "\r\n"...)
+		}
 	}
 	switch {
-	case k.rest != nil:
+	case k.chunked():
 		b = append(b, "Transfer-Encoding: chunked\r\n\r\n"...)
-		if len(k.body) > 0 { // the first chunk
-			b = append(strconv.AppendInt(b, int64(len(k.body)), 16), "\r\n"...)
-		}
-		return b
+		return append(strconv.AppendInt(b, int64(len(k.body)), 16), "\r\n"...)
 	case k.method != http.MethodGet:
-		b = append(strconv.AppendInt(append(b, "Content-Length: "...), int64(len(k.body)), 10), "\r\n"...)
+		b = append(strconv.AppendInt(append(b, "Content-Length: "...), max(k.whole, int64(len(k.body))), 10), "\r\n"...)
 	}
 	return append(b, "\r\n"...)
 }
 
+// chunked says that the call's length is not known beforehand. Its body is then
+// the first chunk, and not empty.
+func (k *call) chunked() bool { return k.rest != nil && k.whole < 0 }
+
 // upload sends the rest of a body.
 type upload struct {
 	c        *conn
-	complete atomic.Bool   // all but the last chunk is sent, and that one may be
+	chunked  bool
+	left     int64         // bytes to send, if not chunked
+	complete atomic.Bool   // nothing is left to read, and what was read is sent or being sent
 	done     chan struct{} // closed when run returns; the fields below are read then
 	read     error         // of reading, unless it was halted
 	sent     error         // of sending
@@ -177,7 +191,7 @@ type upload struct {
 	halted bool
 }
 
-// chunkRoom is for the length before a chunk and the line end behind it.
+// chunkRoom is for the length before a chunk, and for what comes behind it.
 const chunkRoom = 8
 
 // run sends what it reads. If that fails, the connection is closed before the
@@ -185,36 +199,61 @@ const chunkRoom = 8
 // acted upon.
 func (p *upload) run(rest io.Reader) {
 	defer close(p.done)
+	defer p.recovered()
 	buf := getBuffer()
 	defer putBuffer(buf)
 	b := (*buf)[:cap(*buf)]
 	for {
-		n, err := rest.Read(b[chunkRoom : len(b)-2])
-		if n > 0 {
-			var digits [chunkRoom]byte
-			size := append(strconv.AppendInt(digits[:0], int64(n), 16), "\r\n"...)
-			from := chunkRoom - copy(b[chunkRoom-len(size):], size)
-			copy(b[chunkRoom+n:], "\r\n")
-			if p.sent = p.write(b[from : chunkRoom+n+2]); p.sent != nil {
-				return
-			}
+		n, err := rest.Read(b[chunkRoom : len(b)-chunkRoom])
+		if p.left -= int64(n); err == io.EOF && !p.chunked && p.left != 0 {
+			panic("kvcanary: internal error: a rewritten body is not as long as it was to be")
 		}
-		switch err {
-		case nil:
-		case io.EOF:
-			p.complete.Store(true)
-			p.sent = p.write([]byte("0\r\n\r\n"))
+		if err != nil && err != io.EOF {
+			p.giveUp(err)
 			return
-		default:
-			p.mu.Lock()
-			if !p.halted {
-				p.read = err
-			}
-			p.mu.Unlock()
-			p.c.Close()
+		}
+		p.complete.Store(err == io.EOF)
+		if p.sent = p.write(p.framed(b, n, err == io.EOF)); p.sent != nil || err == io.EOF {
 			return
 		}
 	}
+}
+
+// framed is what n bytes of a body look like on the way. There is room for the
+// frame around them.
+func (p *upload) framed(b []byte, n int, last bool) []byte {
+	from, end := chunkRoom, chunkRoom+n
+	if !p.chunked {
+		return b[from:end]
+	}
+	if n > 0 {
+		var digits [chunkRoom]byte
+		size := append(strconv.AppendInt(digits[:0], int64(n), 16), "\r\n"...)
+		from -= copy(b[from-len(size):], size)
+		end += copy(b[end:], "\r\n")
+	}
+	if last {
+		end += copy(b[end:], "0\r\n\r\n")
+	}
+	return b[from:end]
+}
+
+// recovered turns a broken invariant into the error of this upload.
+func (p *upload) recovered() {
+	if v := recover(); v != nil {
+		p.giveUp(fmt.Errorf("%v\n%s", v, debug.Stack()))
+	}
+}
+
+// giveUp ends an upload whose body must not go on, or cannot. What the upstream
+// has of it is no whole request.
+func (p *upload) giveUp(err error) {
+	p.mu.Lock()
+	if !p.halted {
+		p.read = err
+	}
+	p.mu.Unlock()
+	p.c.Close()
 }
 
 func (p *upload) write(b []byte) error {
@@ -238,6 +277,9 @@ func (p *upload) halt() {
 	p.c.SetWriteDeadline(time.Unix(1, 0))
 }
 
+// largeBuffer is up to how many bytes a buffer is kept for the next request.
+const largeBuffer = 64 << 10
+
 // buffers are for what goes to an upstream and for what comes from it.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
 
@@ -245,7 +287,7 @@ func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
 // putBuffer leaves out those that have grown for one large body.
 func putBuffer(b *[]byte) {
-	if cap(*b) <= smallBody+8<<10 {
+	if cap(*b) <= largeBuffer {
 		buffers.Put(b)
 	}
 }

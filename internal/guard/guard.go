@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 // http.Handler; [NewServer] makes a server that is fit for it.
 type Guard struct {
 	setup atomic.Pointer[setup]
+	held  atomic.Int64 // bytes of answers that are held back
 
 	mu       sync.Mutex
 	inFlight int
@@ -52,12 +54,19 @@ func newSetup(o Options) (*setup, error) {
 	if o.Sleep == nil {
 		o.Sleep = time.After
 	}
+	if len(o.Isolation.SaltKey) == 0 {
+		o.Isolation.SaltKey = make([]byte, 32)
+		if _, err := io.ReadFull(o.Random, o.Isolation.SaltKey); err != nil {
+			return nil, fmt.Errorf("make a key for the tenants' salts: %w", err)
+		}
+	}
 	s := &setup{Options: o}
 	for _, u := range o.Upstreams {
 		up, err := newUpstream(u, o.Limits, o.Now)
 		if err != nil {
 			return nil, err
 		}
+		up.makeGate(&o)
 		s.ring.ups = append(s.ring.ups, up)
 		s.ring.byModel = s.ring.byModel || len(u.Models) > 0
 	}
@@ -77,13 +86,18 @@ func New(o Options) (*Guard, error) {
 }
 
 // Reload has requests that come from now on served by other options. Those
-// under way end as they began. If the options are not good, the error says why
-// and nothing changes.
+// under way end as they began. The limits of the upstreams are measured before
+// that, as far as Admission.Timeout leaves time for it. If the options are not
+// good, the error says why and nothing changes.
 func (g *Guard) Reload(o Options) error {
+	if len(o.Isolation.SaltKey) == 0 {
+		o.Isolation.SaltKey = g.setup.Load().Isolation.SaltKey
+	}
 	s, err := newSetup(o)
 	if err != nil {
 		return err
 	}
+	s.measure(context.Background())
 	old := g.setup.Swap(s)
 	old.close()
 	g.mu.Lock()
@@ -99,31 +113,62 @@ func (s *setup) close() {
 	}
 }
 
-// Run asks the upstreams again and again whether they are well, until ctx ends.
-// Without it one that is not is noticed by the requests that it fails.
+// each does something for all upstreams at once.
+func (s *setup) each(do func(*upstream)) {
+	var all sync.WaitGroup
+	for _, u := range s.ring.ups {
+		all.Go(func() { do(u) })
+	}
+	all.Wait()
+}
+
+// Run asks the upstreams again and again whether they are well and how much
+// they hold, until ctx ends. Without it nothing is measured, and one that is
+// not well is noticed by the requests that it fails.
 func (g *Guard) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		g.mu.Lock()
 		reloaded := g.reloaded
 		g.mu.Unlock()
-		s := g.setup.Load()
-		var all sync.WaitGroup
-		for _, u := range s.ring.ups {
-			all.Go(func() { u.look(ctx) })
-		}
-		all.Wait()
-		select {
-		case <-ctx.Done():
-		case <-reloaded:
-		case <-s.Sleep(s.Limits.HealthTime):
-		}
+		within, cancel := context.WithCancel(ctx)
+		stop := make(chan struct{})
+		go func() {
+			defer close(stop)
+			select {
+			case <-within.Done():
+			case <-reloaded:
+				cancel()
+			}
+		}()
+		g.setup.Load().run(within)
+		cancel()
+		<-stop
 	}
 }
 
-// errNotReady says why the guard cannot serve.
+// run looks after the upstreams of a setup.
+func (s *setup) run(ctx context.Context) {
+	s.each(func(u *upstream) {
+		var both sync.WaitGroup
+		if !u.gate.Policy.Off {
+			both.Go(func() { u.gate.Limiter.Run(ctx) })
+		}
+		for ctx.Err() == nil {
+			u.look(ctx)
+			select {
+			case <-ctx.Done():
+			case <-s.Sleep(s.Limits.HealthTime):
+			}
+		}
+		both.Wait()
+	})
+}
+
+// Why the guard cannot serve.
 var (
 	errDraining = errors.New("draining: no more requests are taken")
 	errNobody   = errors.New("no upstream is up")
+	errNoLimit  = errors.New("of no upstream that is up it is known how long a prompt it can hold")
 )
 
 // Ready says whether requests can be served; the error is for people.
@@ -131,11 +176,14 @@ func (g *Guard) Ready() error {
 	g.mu.Lock()
 	draining := g.draining
 	g.mu.Unlock()
-	switch s := g.setup.Load(); {
+	s := g.setup.Load()
+	switch {
 	case draining:
 		return errDraining
 	case !slices.ContainsFunc(s.ring.ups, (*upstream).up):
 		return errNobody
+	case !slices.ContainsFunc(s.ring.ups, func(u *upstream) bool { return u.up() && u.judges(s.Now()) }):
+		return errNoLimit
 	}
 	return nil
 }
@@ -145,9 +193,10 @@ func (g *Guard) State() State {
 	g.mu.Lock()
 	st := State{InFlight: g.inFlight}
 	g.mu.Unlock()
-	st.Ready = g.Ready() == nil
+	st.Ready, st.HeldBytes = g.Ready() == nil, int(g.held.Load())
 	for _, u := range g.setup.Load().ring.ups {
-		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.up()})
+		l := u.gate.Limiter
+		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.up(), Limit: l.Limit("").Tokens, At: l.Asked()})
 	}
 	return st
 }

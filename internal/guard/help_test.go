@@ -15,9 +15,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/kvcanary/kvcanary/internal/guard/admit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// unjudging lets every prompt pass.
+var unjudging = Admission{Policy: admit.Policy{Off: true}}
 
 // fence is a guard that is served on loopback, and what it has said of its requests.
 type fence struct {
@@ -36,6 +41,7 @@ func guardBefore(t testing.TB, upstream string, change func(*Options)) *fence {
 		Upstreams: []Upstream{{Name: "engine", BaseURL: upstream}},
 		Tenants:   Tenants{Any: true},
 		Limits:    Limits{StallTime: 10 * time.Second},
+		Admission: unjudging,
 		Observe: func(r *Record) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -110,6 +116,12 @@ func (f *fence) post(t testing.TB, path, body string) (int, http.Header, string)
 }
 
 const chat = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+
+// chatOf is a request of just so many bytes.
+func chatOf(n int) string {
+	const before, behind = `{"model":"m","messages":[{"role":"user","content":"`, `"}]}`
+	return before + strings.Repeat("x", n-len(before)-len(behind)) + behind
+}
 
 func engine(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()

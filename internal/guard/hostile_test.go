@@ -44,12 +44,13 @@ func TestHostileAnswers(t *testing.T) {
 		"bad trailers":            {okHead + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX y\r\n\r\n", 502, "upstream_failed"},
 		"endless trailers":        {okHead + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n" + strings.Repeat("X: y\r\n", 20_000) + "\r\n", 502, "upstream_failed"},
 		"long and cut":            {okHead + "Content-Length: 50000\r\n\r\n" + long, 200, cut},
+		"cut when nothing is out": {okHead + "Content-Length: 50000\r\n\r\n" + long, 502, "upstream_failed"},
 		"end with the connection": {okHead + "\r\nok", 200, "ok"},
 		"stream without last chunk": {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n", 200,
 			"upstream_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := guardBefore(t, once(t, c.answer).url, nil)
+			f := guardBefore(t, once(t, c.answer).url, func(o *Options) { o.Watch.Audit = strings.HasPrefix(name, "long") })
 			status, _, b := f.post(t, "/v1/chat/completions", chat)
 			if status != c.status || !strings.Contains(b, c.want) || strings.Contains(b, "169.254") {
 				t.Errorf("%d %q, want %d with %q", status, b, c.status, c.want)
@@ -208,7 +209,7 @@ func TestEarlyAnswers(t *testing.T) {
 				f := guardBefore(t, e.url, nil)
 				pr, pw := io.Pipe()
 				defer pw.Close()
-				go pw.Write(make([]byte, 8<<20)) // and then it waits
+				go io.WriteString(pw, chatOf(8 << 20)[:7<<20]) // and then it waits
 				res, err := f.client.Post(f.url+"/v1/chat/completions", "", pr)
 				if err != nil {
 					t.Fatal(err)

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kvcanary/kvcanary/canary"
+	"github.com/kvcanary/kvcanary/internal/guard/admit"
 )
 
 // Options make a [Guard]. What is left zero is filled in by New as the fields say.
@@ -19,6 +22,9 @@ type Options struct {
 	Upstreams []Upstream // at least one
 	Tenants   Tenants
 	Limits    Limits
+	Admission Admission
+	Isolation Isolation
+	Watch     Watch
 
 	Now     func() time.Time                     // time.Now by default; deadlines of connections are set by it
 	Random  io.Reader                            // of request ids; crypto/rand by default; used by many goroutines
@@ -29,11 +35,13 @@ type Options struct {
 
 // Upstream is an engine that the guard stands in front of.
 type Upstream struct {
-	Name    string   // for people and metrics; never sent to clients
-	BaseURL string   // http or https, with or without /v1 at its end
-	Socket  string   // Unix socket to connect to in place of the URL's host
-	Engine  string   // name of an engine, as internal/engine knows them; "auto" asks
-	Models  []string // models that are served here and, if any upstream names them, only there; none: all
+	Name    string      // for people and metrics; never sent to clients
+	BaseURL string      // http or https, with or without /v1 at its end
+	Socket  string      // Unix socket to connect to in place of the URL's host
+	Engine  string      // name of an engine, as internal/engine knows them; "auto" asks
+	Workers []string    // base URLs of those behind it that say how much they hold; by default BaseURL is asked
+	Given   admit.Given // limits that the operator states
+	Models  []string    // models that are served here and, if any upstream names them, only there; none: all
 	// Key is shown to the upstream. A secret.
 	Key string
 	// ForwardKey shows the client's own key instead. With neither, none is shown.
@@ -70,8 +78,7 @@ type Limits struct {
 	Concurrency       int   // requests at once, 1,024
 	TenantConcurrency int   // of one tenant; 0: no bound of its own
 	// Buffered bounds the bytes of bodies that are held at once, over all
-	// requests: those that are larger than 64 KiB and must be counted before they
-	// may go on. 256 MiB.
+	// requests, but for the first 64 KiB of each. 256 MiB.
 	Buffered int64
 
 	HeaderTime  time.Duration // for a request's head, 10 s
@@ -84,9 +91,12 @@ type Limits struct {
 	HealthTime  time.Duration // between two looks at an upstream, 5 s
 }
 
-// smallBody is up to how many bytes a body is read whole before anything is
-// done with it: nearly all are, and cost one write to the upstream.
-const smallBody = 64 << 10
+// Watch says how answers are looked at.
+type Watch struct {
+	Off, Audit bool            // not at all; without holding anything back. Otherwise strictly
+	Coders     []*canary.Coder // of the keys whose canaries are looked for
+	MaxHeld    int             // bytes of one stream that are held back at most; 0: watch.DefaultHeld
+}
 
 func (l Limits) filled() Limits {
 	l.BodyBytes = cmp.Or(l.BodyBytes, 16<<20)

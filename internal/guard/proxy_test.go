@@ -33,7 +33,7 @@ func TestAnswerPassesThrough(t *testing.T) {
 	f := guardBefore(t, url+"/v1/", func(o *Options) { o.Upstreams[0].Key = "sk-engine" })
 	q, _ := http.NewRequest("POST", f.url+"/v1/chat/completions?debug=1", strings.NewReader(chat))
 	for name, value := range map[string]string{
-		"Authorization": "Bearer sk-client", "X-Request-Id": "client-7", "X-Data-Parallel-Rank": "3", "Openai-Organization": "org",
+		"Authorization": "Bearer sk-client", "X-Request-Id": "client-7", "X-Data-Parallel-Rank": "3", "Openai-Beta": "x",
 		"X-Forwarded-For": "10.0.0.1", "Cookie": "a=b", "Connection": "keep-alive, X-Secret-Hop", "X-Secret-Hop": "1", "Te": "trailers", "Accept-Encoding": "gzip",
 	} {
 		q.Header.Set(name, value)
@@ -55,17 +55,17 @@ func TestAnswerPassesThrough(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "Accept-Encoding Authorization Content-Length Content-Type Openai-Organization User-Agent X-Request-Id" {
+	if got := strings.Join(names, " "); got != "Accept-Encoding Authorization Content-Length Content-Type Openai-Beta User-Agent X-Request-Id" {
 		t.Errorf("the engine was sent %s", got)
 	}
 	if h := seen.Header; h.Get("Authorization") != "Bearer sk-engine" || h.Get("Accept-Encoding") != "identity" || !strings.HasPrefix(h.Get("X-Request-Id"), "kvg-") {
 		t.Errorf("the engine was sent %v", h)
 	}
 	if h := res.Header; h.Get("X-Request-Id") != "client-7" || h.Get("Kvcanary-Request-Id") != seen.Header.Get("X-Request-Id") ||
-		h.Get("X-Ratelimit-Remaining-Tokens") != "7" || h.Get("Content-Length") != "28" {
+		h.Get("X-Ratelimit-Remaining-Tokens") != "7" || h.Get("Content-Length") != "28" || h.Get("Kvcanary-Admission") != "off" || h.Get("Kvcanary-Changed") != "Cookie, X-Data-Parallel-Rank, X-Forwarded-For, X-Request-Id" {
 		t.Errorf("the client was sent %v", h)
 	}
-	for _, name := range []string{"Set-Cookie", "Server", "X-Hop", "Kvcanary-Admission"} {
+	for _, name := range []string{"Set-Cookie", "Server", "X-Hop"} {
 		if v := res.Header.Get(name); v != "" {
 			t.Errorf("the client was sent %s: %s", name, v)
 		}
@@ -117,31 +117,37 @@ func TestStreamIsFlushedEventByEvent(t *testing.T) {
 // Until its last chunk comes, an upload is no whole request, so that the engine
 // sees the prompt while it is still being sent.
 func TestLargeBodyStreams(t *testing.T) {
-	first := make(chan struct{})
+	var first chan struct{}
 	url := engine(t, func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadFull(r.Body, make([]byte, smallBody)); err == nil {
+		if _, err := io.ReadFull(r.Body, make([]byte, heldBody)); err == nil {
 			close(first)
 		}
 		n, err := io.Copy(io.Discard, r.Body)
-		fmt.Fprint(w, n+smallBody, " ", err)
+		fmt.Fprint(w, n+heldBody, " ", err)
 	})
 	f := guardBefore(t, url, nil)
-	pr, pw := io.Pipe()
-	go func() {
-		pw.Write(make([]byte, smallBody+1))
-		<-first
-		pw.Write(make([]byte, 2<<20))
-		pw.Close()
-	}()
-	res, err := f.client.Post(f.url+"/v1/chat/completions", "", pr)
-	if err != nil {
-		t.Fatal(err)
+	body := chatOf(heldBody + 2<<20)
+	for name, stated := range map[string]int64{"stated": int64(len(body)), "chunked": -1} {
+		first = make(chan struct{})
+		pr, pw := io.Pipe()
+		go func() {
+			io.WriteString(pw, body[:heldBody+70_000])
+			<-first
+			io.WriteString(pw, body[heldBody+70_000:])
+			pw.Close()
+		}()
+		q, _ := http.NewRequest("POST", f.url+"/v1/chat/completions", pr)
+		q.ContentLength = stated
+		res, err := f.client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := io.ReadAll(res.Body); string(b) != fmt.Sprint(len(body), " <nil>") {
+			t.Errorf("%s: the engine read %s", name, b)
+		}
+		res.Body.Close()
 	}
-	defer res.Body.Close()
-	if b, _ := io.ReadAll(res.Body); string(b) != fmt.Sprint(smallBody+1+2<<20, " <nil>") {
-		t.Errorf("the engine read %s", b)
-	}
-	if r := f.last(t, 1); r.BodyBytes != smallBody+1+2<<20 {
+	if r := f.last(t, 2); r.BodyBytes != int64(len(body)) || r.Model != "m" {
 		t.Errorf("recorded %+v", r)
 	}
 }
@@ -186,15 +192,15 @@ func TestClientThatLeavesCancelsUpstream(t *testing.T) {
 
 func TestBodiesOverTheLimitAreRefused(t *testing.T) {
 	url := engine(t, func(w http.ResponseWriter, r *http.Request) {
-		if n, err := io.Copy(io.Discard, r.Body); err == nil && n > 200_000 {
+		if n, err := io.Copy(io.Discard, r.Body); err == nil && n > 2_000_000 {
 			t.Errorf("the engine got a whole body of %d bytes", n)
 		}
 	})
-	f := guardBefore(t, url, func(o *Options) { o.Limits.BodyBytes = 200_000 })
+	f := guardBefore(t, url, func(o *Options) { o.Limits.BodyBytes = 2_000_000 })
 	for name, body := range map[string]io.Reader{
-		"stated":  strings.NewReader(strings.Repeat("x", 3_000_000)),
-		"chunked": io.MultiReader(strings.NewReader(strings.Repeat("x", 3_000_000))),
-		"slight":  io.MultiReader(strings.NewReader(strings.Repeat("x", 200_001))),
+		"stated":  strings.NewReader(chatOf(3_000_000)),
+		"chunked": io.MultiReader(strings.NewReader(chatOf(3_000_000))),
+		"slight":  io.MultiReader(strings.NewReader(chatOf(2_000_001))),
 	} {
 		res, err := f.client.Post(f.url+"/v1/messages", "", body)
 		if err != nil {
@@ -202,11 +208,11 @@ func TestBodiesOverTheLimitAreRefused(t *testing.T) {
 		}
 		b, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if res.StatusCode != 413 || !strings.Contains(string(b), "200,000 bytes") || !strings.Contains(string(b), "request_too_large") {
+		if res.StatusCode != 413 || !strings.Contains(string(b), "2,000,000 bytes") || !strings.Contains(string(b), "request_too_large") {
 			t.Errorf("%s: %d %s", name, res.StatusCode, b)
 		}
 	}
-	if status, _, b := f.post(t, "/v1/messages", strings.Repeat("x", 200_000)); status == 413 {
+	if status, _, b := f.post(t, "/v1/messages", chatOf(2_000_000)); status != 200 {
 		t.Errorf("a body of exactly the limit: %d %s", status, b)
 	}
 }
@@ -312,7 +318,7 @@ func TestReloadKeepsStreams(t *testing.T) {
 	if err := f.Reload(Options{Upstreams: []Upstream{{Name: "fresh", BaseURL: "ftp://x"}}, Tenants: Tenants{Any: true}}); err == nil {
 		t.Error("bad options are taken")
 	}
-	if err := f.Reload(Options{Upstreams: []Upstream{{Name: "fresh", BaseURL: fresh}}, Tenants: Tenants{Any: true}}); err != nil {
+	if err := f.Reload(Options{Upstreams: []Upstream{{Name: "fresh", BaseURL: fresh}}, Tenants: Tenants{Any: true}, Admission: unjudging}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, b := f.post(t, "/v1/chat/completions", chat); b != "fresh" {
@@ -330,7 +336,7 @@ func TestPanicEndsOneRequest(t *testing.T) {
 	calls := 0
 	f := guardBefore(t, url, func(o *Options) {
 		o.Random = readerFunc(func(p []byte) (int, error) {
-			if calls++; calls == 1 {
+			if calls++; calls == 2 { // the first is for the salts
 				panic("kvcanary: internal error: no luck")
 			}
 			return len(p), nil

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
+	"github.com/kvcanary/kvcanary/internal/guard/watch"
 )
 
-// relay passes an answer on as it comes.
+// relay passes an answer on as it comes, as far as the watch lets it.
 func (t *trip) relay(x *exchange) error {
 	if err := checkAnswer(x.answer); err != nil {
 		return err
@@ -17,6 +18,10 @@ func (t *trip) relay(x *exchange) error {
 	t.streams = isStream(x.header)
 	t.rec.Stream = t.streams
 	t.head(x.answer)
+	t.look(x.answer)
+	if t.watch != nil && t.watch.Headers(t.w.Header()) {
+		return t.stopped()
+	}
 	if t.streams {
 		t.commit(x.status)
 		if err := t.flush(); err != nil {
@@ -29,7 +34,11 @@ func (t *trip) relay(x *exchange) error {
 	for {
 		n, err := t.next(x, b)
 		if n > 0 {
-			if err := t.pass(x, b[:n]); err != nil {
+			release, stop := b[:n], false
+			if t.watch != nil {
+				release, stop = t.watch.Write(release)
+			}
+			if err := t.pass(x, release, stop); err != nil {
 				return err
 			}
 		}
@@ -40,6 +49,58 @@ func (t *trip) relay(x *exchange) error {
 		default:
 			return t.upstreamError(err)
 		}
+	}
+}
+
+// look begins to watch an answer.
+func (t *trip) look(a *answer) {
+	w := &t.s.Watch
+	if w.Off {
+		return
+	}
+	o := watch.Options{
+		Dialect: t.route.dialect, Stream: t.streams, Strict: !w.Audit, Failed: a.status >= 400,
+		Coders: w.Coders, Counted: t.counted, Exact: t.exact, Limit: t.rec.LimitTokens, MaxHeld: w.MaxHeld,
+	}
+	if t.own != nil {
+		o.Own = t.own.has
+	}
+	t.watch = watch.New(o)
+}
+
+// stopped is why an answer must not go on.
+func (t *trip) stopped() error {
+	e := shape.Error{Status: http.StatusBadGateway, Code: "answer_stopped", Message: "the answer was stopped: the engine's account of it does not hold together"}
+	for _, f := range t.watch.Findings() {
+		if f.Stops && f.Kind == watch.Leak {
+			e.Code, e.Message = "leak_stopped", "the answer was stopped: it carried text of another request"
+		}
+	}
+	return e
+}
+
+// watched records what the watch has seen.
+func (t *trip) watched() {
+	if t.watch == nil {
+		return
+	}
+	t.hold(0)
+	_, t.rec.Held = t.watch.Held()
+	t.rec.PromptTokens, t.rec.OutputTokens = t.watch.Usage()
+	for _, f := range t.watch.Findings() {
+		kept := Finding{Kind: f.Kind, Channel: string(f.Channel), Words: f.Words, Explain: f.Explain}
+		if f.Kind == watch.Leak {
+			kept.From = f.From.String()
+		}
+		t.rec.Findings = append(t.rec.Findings, kept)
+	}
+}
+
+// hold keeps account of what is held back.
+func (t *trip) hold(now int) {
+	if now != t.held {
+		t.g.held.Add(int64(now - t.held))
+		t.held = now
 	}
 }
 
@@ -59,26 +120,54 @@ func (t *trip) next(x *exchange, b []byte) (n int, err error) {
 	return n, err
 }
 
-// pass sends a part of the answer on.
-func (t *trip) pass(x *exchange, p []byte) error {
-	if !t.committed {
-		t.commit(x.status)
+// pass sends on what was released of the answer, and ends it if it must.
+func (t *trip) pass(x *exchange, release []byte, stop bool) error {
+	if t.watch != nil {
+		now, _ := t.watch.Held()
+		t.hold(now)
 	}
-	if err := t.write(p); err != nil || !t.streams {
-		return err
+	if stop && !t.streams {
+		return t.stopped()
 	}
-	return t.flush()
+	if len(release) > 0 {
+		if !t.committed {
+			t.commit(x.status)
+		}
+		if err := t.write(release); err != nil {
+			return err
+		}
+		if t.streams && !stop {
+			if err := t.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if stop {
+		return t.stopped()
+	}
+	return nil
 }
 
 // finish ends an answer that has ended cleanly.
 func (t *trip) finish(x *exchange) error {
+	// Trailers need chunks, which an answer of stated length does not come in.
+	trailers := http.Header{}
+	if x.length < 0 && len(x.trailer) > 0 {
+		copyAnswer(trailers, x.trailer, "")
+	}
+	if t.watch != nil {
+		if t.watch.Headers(trailers) {
+			return t.stopped()
+		}
+		release, stop := t.watch.Close()
+		if err := t.pass(x, release, stop); err != nil {
+			return err
+		}
+	}
 	if !t.committed {
 		t.commit(x.status)
 	}
-	// Trailers need chunks, which an answer of stated length does not come in.
-	if x.length < 0 && len(x.trailer) > 0 {
-		copyAnswer(t.w.Header(), x.trailer, http.TrailerPrefix)
-	}
+	copyAnswer(t.w.Header(), trailers, http.TrailerPrefix)
 	t.linger()
 	return nil
 }

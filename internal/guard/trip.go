@@ -1,19 +1,20 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
+	"github.com/kvcanary/kvcanary/internal/guard/watch"
 	"github.com/kvcanary/kvcanary/internal/prose"
 )
 
@@ -32,6 +33,13 @@ type trip struct {
 	target   string
 	tenant   Tenant
 	body     *clientBody
+	reader   *request.Reader // rewrites body
+	own      *carried
+	watch    *watch.Watch // nil: answers are not looked at
+
+	counted int  // tokens of the prompt, or a bound on them; 0 if not known
+	exact   bool // counted is a count
+	held    int  // bytes of the answer, as Guard.held has them
 
 	reserved int64 // bytes, of Guard.buffered
 	seated   bool  // counted among its tenant's
@@ -91,6 +99,10 @@ func (t *trip) observe() {
 		t.rec.BodyBytes = t.body.n
 		t.rec.Blocked += t.body.waited
 	}
+	t.watched()
+	if t.reader != nil {
+		readers.Put(t.reader)
+	}
 	if t.s.Observe != nil {
 		t.s.Observe(&t.rec)
 	}
@@ -114,7 +126,7 @@ func (t *trip) run() (err error) {
 	if t.route, t.target, allow = find(t.r.Method, t.r.URL); t.route == nil {
 		return t.lost(allow)
 	}
-	t.rec.Dialect = t.route.dialect
+	t.rec.Dialect, t.rec.Route = t.route.dialect, t.route.path
 	if t.tenant, err = t.s.Tenants.of(t.r.Header); err != nil {
 		return err
 	}
@@ -122,10 +134,6 @@ func (t *trip) run() (err error) {
 	if err = t.g.seat(t); err != nil {
 		return err
 	}
-	if err = checkHeaders(t.r); err != nil {
-		return err
-	}
-	t.rec.Changed = droppedHeaders(t.r.Header)
 	x, err := t.send()
 	if err != nil {
 		return err
@@ -148,16 +156,48 @@ func (t *trip) lost(allow string) error {
 
 // send gets the request to an upstream, and the head of its answer.
 func (t *trip) send() (*exchange, error) {
-	k := call{method: t.route.method, target: t.target}
+	k := call{method: t.route.method, target: t.target, whole: -1}
+	p := &prompt{}
+	ups := t.s.ring.order("")
 	if k.method == http.MethodPost {
-		if err := t.read(&k); err != nil {
+		var first *upstream
+		if !t.s.ring.byModel {
+			first = ups[0]
+		}
+		var err error
+		if p, err = t.read(first); err != nil {
 			return nil, err
 		}
+		if t.learn(p.facts); t.s.ring.byModel {
+			ups = t.s.ring.order(p.facts.Model)
+		}
+		k.interrupt = t.body.halt
 	}
-	var err error
-	for _, u := range t.s.ring.order(t.rec.Model) {
-		k.header = u.headers(t.r, t.route, t.rec.ID)
+	return t.offer(ups, p, k)
+}
+
+// offer sends a request to the first of several upstreams that can be reached
+// and that may have it.
+func (t *trip) offer(ups []*upstream, p *prompt, k call) (*exchange, error) {
+	var refused, err error
+	for _, u := range ups {
 		t.rec.Upstream = u.Name
+		var changed []string
+		if k.header, changed, err = u.headers(t.r, t.route, t.rec.ID); err != nil {
+			return nil, bodyRefused(err)
+		}
+		t.change(changed)
+		if k.method == http.MethodPost && p.rest == nil {
+			if err = t.rewrite(p, u); err != nil {
+				return nil, err
+			}
+			t.learn(p.facts)
+			if err = t.admit(u, p.facts, p.whole, k.header, p.held); err != nil {
+				refused = cmp.Or(refused, err)
+				continue
+			}
+		}
+		k.body, k.rest, k.whole = p.held, p.rest, p.whole
 		from := t.s.Now()
 		var x *exchange
 		if x, err = u.begin(t.ctx, k); err == nil {
@@ -165,50 +205,19 @@ func (t *trip) send() (*exchange, error) {
 			return x, nil
 		}
 		t.rec.Blocked += t.s.Now().Sub(from)
-		if !errors.Is(err, errNotSent) || t.ctx.Err() != nil {
-			break
+		// A body that is read as it comes is for one upstream only.
+		if !errors.Is(err, errNotSent) || p.rest != nil || t.ctx.Err() != nil {
+			return nil, t.upstreamError(err)
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil, shape.Error{Status: http.StatusNotFound, Code: "model_not_found", Param: "model", Message: "no engine here serves this model"}
+	case refused != nil:
+		return nil, refused
 	}
 	return nil, t.upstreamError(err)
 }
-
-// read reads the body, or as much of it as it takes to know that the rest can
-// be sent as it comes.
-func (t *trip) read(k *call) error {
-	t.body = &clientBody{r: t.r.Body, rc: t.rc, limits: &t.s.Limits, now: t.s.Now, start: t.s.Now()}
-	if t.r.ContentLength > t.s.Limits.BodyBytes {
-		return tooLarge(t.s.Limits.BodyBytes)
-	}
-	k.interrupt = t.body.halt
-	for {
-		if len(k.body) == cap(k.body) {
-			k.body = slices.Grow(k.body, max(4<<10, len(k.body)))
-		}
-		n, err := t.body.Read(k.body[len(k.body):cap(k.body)])
-		k.body = k.body[:len(k.body)+n]
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		case len(k.body) < smallBody:
-		case !t.mustHold():
-			k.rest = t.body
-			return nil
-		default:
-			if err := t.g.reserve(t, int64(cap(k.body))-t.reserved); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// mustHold says that a body must be there whole before it is known where it
-// goes, if anywhere.
-func (t *trip) mustHold() bool { return t.s.ring.byModel }
 
 // upstreamError says for the client what is wrong with an upstream, and in the
 // record what it is exactly.
@@ -239,9 +248,6 @@ func (t *trip) fail(err error) {
 	e := t.shaped(err)
 	if e.Code != "" {
 		t.rec.Code = e.Code
-	}
-	if t.rec.Trouble == "" {
-		t.rec.Trouble = e.Message
 	}
 	e.RequestID = t.rec.ID
 	if t.committed {
@@ -294,7 +300,7 @@ func (t *trip) leaveBody() {
 // them, and the answer, thrown away. net/http lingers only where it has stopped
 // reading by itself.
 func (t *trip) linger() {
-	if t.body == nil || !t.body.broken || t.r.ProtoMajor != 1 {
+	if t.body == nil || t.body.ended || !t.body.broken && !t.body.wasHalted() || t.r.ProtoMajor != 1 {
 		return
 	}
 	if t.flush() == nil {
@@ -331,7 +337,7 @@ func (t *trip) ownAnswer(h http.Header) {
 		h["Kvcanary-Changed"] = []string{strings.Join(t.rec.Changed, ", ")}
 	}
 	if t.rec.Verdict != "" {
-		h["Kvcanary-Admission"] = []string{t.rec.Verdict}
+		h["Kvcanary-Admission"] = []string{admission(t.rec.Verdict, t.rec.Reason)}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/kvcanary/kvcanary/internal/guard/admit"
 )
 
 // upstream is an engine and the connections to it.
@@ -21,6 +23,7 @@ type upstream struct {
 	limits   Limits
 	idleTime time.Duration
 	now      func() time.Time
+	gate     *admit.Gate
 
 	mu    sync.Mutex
 	pool  pool
@@ -56,9 +59,17 @@ func newUpstream(u Upstream, l Limits, now func() time.Time) (*upstream, error) 
 	return up, nil
 }
 
-func (u *upstream) connect(ctx context.Context) (net.Conn, error) {
+// reach connects to an upstream, whatever address it is asked for: a socket has none.
+func (u *upstream) reach(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
-	c, err := d.DialContext(ctx, u.network, u.address)
+	if u.Socket != "" {
+		network, address = u.network, u.address
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+func (u *upstream) connect(ctx context.Context) (net.Conn, error) {
+	c, err := u.reach(ctx, u.network, u.address)
 	if err != nil || u.tls == nil {
 		return c, err
 	}
@@ -105,7 +116,9 @@ func (u *upstream) look(ctx context.Context) {
 	if path == "" {
 		path = "/health"
 	}
-	x, err := u.begin(ctx, call{method: http.MethodGet, target: path, header: u.credentials(nil, "")})
+	h := http.Header{}
+	u.showKey(h, "")
+	x, err := u.begin(ctx, call{method: http.MethodGet, target: path, header: h})
 	if err != nil {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			u.bad()
@@ -148,7 +161,7 @@ func (r *ring) from(start int, model string) []*upstream {
 		u := r.ups[(start+i)%len(r.ups)]
 		switch {
 		case named && !slices.Contains(u.Models, model), !u.serves(model):
-		case u.up():
+		case u.up() && u.judges(u.now()):
 			well = append(well, u)
 		default:
 			ill = append(ill, u)

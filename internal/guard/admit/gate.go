@@ -68,10 +68,12 @@ func NewGate(o GateOptions) *Gate {
 // [Gate.Count] with the whole body.
 func (g *Gate) Decide(model string, b Body) Decision {
 	s := Bound(b, g.Policy)
-	if g.Counter == nil {
-		s.Tried, s.Final = true, true
-		s.Why = either(s.Why, "nothing is counted here: send less, or have the guard count")
+	d := g.decide(model, s)
+	if d.Verdict != Count || g.Counter != nil {
+		return d
 	}
+	s.Tried, s.Final = true, true
+	s.Why = either(s.Why, "nothing is counted here: send less, or have the guard count")
 	return g.decide(model, s)
 }
 

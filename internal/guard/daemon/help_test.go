@@ -109,7 +109,7 @@ func serve(t *testing.T, text string, env map[string]string) *served {
 
 // base is what every file of these tests has.
 func base(upstream string) string {
-	return fmt.Sprintf("log: {format: json}\nlisten: {address: \"127.0.0.1:0\", health: true}\nmetrics: {listen: \"127.0.0.1:0\"}\nupstreams: [{name: engine, base_url: %q}]\n", upstream)
+	return fmt.Sprintf("log: {format: json}\nlisten: {address: \"127.0.0.1:0\", health: true}\nmetrics: {listen: \"127.0.0.1:0\"}\nupstreams: [{name: engine, base_url: %q, limits: {prompt: 100000}}]\n", upstream)
 }
 
 func (s *served) file() string { return filepath.Join(s.dir, "guard.yaml") }

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/config"
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/guard"
+	"github.com/kvcanary/kvcanary/internal/guard/admit"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -52,7 +54,7 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	if err != nil {
 		return nil, Problems{err}
 	}
-	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names()})
+	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names(), Allow: []string{allowStored, allowSharing}})
 	if bad, ok := errors.AsType[*config.Error](err); ok {
 		var all Problems
 		for _, e := range bad.All() {
@@ -66,6 +68,9 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	l.upstreams()
 	l.tenants()
 	l.limits()
+	l.admission()
+	l.isolation()
+	l.watch()
 	l.listener()
 	l.setup.Headers = map[string]string{}
 	for _, h := range c.Traces.Headers {
@@ -106,6 +111,7 @@ func (l *loader) upstreams() {
 		o := guard.Upstream{
 			Name: u.Name, BaseURL: u.BaseURL, Socket: u.Socket, Engine: u.Engine, Models: u.Models, ForwardKey: u.ForwardKey, HealthPath: u.HealthPath,
 		}
+		o.Workers, o.Given = u.Workers, admit.Given{Tokens: u.Limits.Prompt, Pool: u.Limits.Pool, Context: u.Limits.Context, Decode: u.Limits.DecodePool}
 		if u.KeyEnv != "" {
 			o.Key = l.variable(u.KeyEnv, "upstream "+u.Name)
 		}
@@ -148,6 +154,55 @@ func (l *loader) limits() {
 		HeaderTime: c.HeaderTime, BodyTime: c.BodyTime, BodyRate: int64(c.BodyRate), ConnectTime: c.ConnectTime, StallTime: c.StallTime,
 		WriteTime: c.WriteTime, IdleTime: c.IdleTime, HealthTime: c.HealthTime,
 	}
+}
+
+func (l *loader) admission() {
+	c := l.setup.Config.Admission
+	l.setup.Options.Admission = guard.Admission{
+		Policy: admit.Policy{
+			Off: c.Policy == "off", Open: c.Policy == "open", CountOutput: c.CountOutput, MaxAge: c.MaxAge,
+			TokensPerByte: c.TokensPerByte, TemplateTokens: c.Template, OpaqueTokens: c.Opaque, StructuredFactor: c.Structured,
+		},
+		NoCount: !c.Count, Margin: c.Margin, Refresh: c.Refresh,
+	}
+}
+
+// What isolation may allow.
+const (
+	allowStored  = "stored"
+	allowSharing = "shared_prompt_cache"
+)
+
+func (l *loader) isolation() {
+	c := l.setup.Config.Isolation
+	o := &l.setup.Options.Isolation
+	o.RefuseUnknown = c.Unknown == "refuse"
+	o.AllowStored, o.SharePromptCache = slices.Contains(c.Allow, allowStored), slices.Contains(c.Allow, allowSharing)
+	if c.SaltKeyFile == "" {
+		return
+	}
+	b, err := os.ReadFile(c.SaltKeyFile)
+	switch {
+	case err != nil:
+		l.problem("read the key of the tenants' salts: %w", err)
+	case len(b) < 32:
+		l.problem("%s holds %d bytes: the key of the tenants' salts has 32 or more", c.SaltKeyFile, len(b))
+	}
+	o.SaltKey = b
+}
+
+func (l *loader) watch() {
+	c := l.setup.Config.Watch
+	o := guard.Watch{Off: c.Mode == "off", Audit: c.Mode == "audit", MaxHeld: c.MaxHeld}
+	for _, file := range c.KeyFiles {
+		key, err := canary.LoadKey(file)
+		if err != nil {
+			l.problem("read a key of canaries: %w", err)
+			continue
+		}
+		o.Coders = append(o.Coders, canary.New(key))
+	}
+	l.setup.Options.Watch = o
 }
 
 func (l *loader) listener() {
