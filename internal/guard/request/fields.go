@@ -25,6 +25,7 @@ type Field struct {
 var (
 	responsesOnly = []string{"responses"}
 	ollamaOnly    = []string{"ollama"}
+	chats         = []string{"openai", "anthropic", "ollama"}
 	hosted        = []string{"openai", "responses", "anthropic"}
 )
 
@@ -83,6 +84,8 @@ var Table = []Field{
 	{Path: "cache_prompt", Do: Strip, Why: "reuses what the slot's last request left", Source: "llama.cpp tools/server/README.md"},
 	{Path: "n_cache_reuse", Do: Strip, Why: "reuses chunks that the slot's last request left", Source: "llama.cpp tools/server/README.md"},
 	{Path: "ngram_corpus_id", Do: Strip, Why: "drafts from a corpus that may be another's", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "messages[].content[].uuid", Dialects: chats, Do: Strip, Why: "names an image in the engine's cache, which may be another's", Source: "vLLM documentation, multimodal inputs: cached inputs by UUID"},
+	{Path: "input[].content[].uuid", Dialects: responsesOnly, Do: Strip, Why: "names an image in the engine's cache, which may be another's", Source: "vLLM documentation, multimodal inputs: cached inputs by UUID"},
 
 	// What cuts a prompt without saying so.
 	{Path: "truncate_prompt_tokens", Do: Refuse, Why: "cuts the prompt", Source: "vLLM, TensorRT-LLM: serve protocols"},
@@ -116,8 +119,13 @@ var Table = []Field{
 	{Path: "template", Dialects: ollamaOnly, Do: Refuse, Unless: []string{`""`}, Why: "a template may repeat the prompt, or loop", Source: "Ollama api/types.go"},
 	{Path: "prompt_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them, and they are unpickled", Source: "CVE-2025-62164"},
 	{Path: "input_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them", Source: "SGLang python/sglang/srt/managers/io_struct.py"},
-	{Path: "messages[].content[].image_embeds", Do: Refuse, Why: "vectors in place of an image, which are unpickled", Source: "CVE-2025-62164"},
-	{Path: "messages[].content[].audio_embeds", Do: Refuse, Why: "vectors in place of a sound, which are unpickled", Source: "CVE-2025-62164"},
+	{Path: "input_ids", Do: Refuse, Why: "is read in place of the prompt that is counted", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "previous_input_messages", Do: Refuse, Why: "is read before the prompt that is counted", Source: "vLLM vllm/entrypoints/openai/responses/protocol.py"},
+	{Path: "prompt", Dialects: []string{"openai", "anthropic"}, Do: Refuse, Why: "is a second prompt, and only one of two is counted", Source: "vLLM: /tokenize takes a prompt or messages"},
+	{Path: "messages", Dialects: []string{"completions", "responses"}, Do: Refuse, Why: "is a second prompt, and only one of two is counted", Source: "vLLM: /tokenize takes a prompt or messages"},
+	{Path: "documents", Do: Refuse, Unless: []string{"[]"}, Why: "becomes a part of the prompt that no engine counts", Source: "vLLM: /tokenize has no documents"},
+	{Path: "messages[].content[].image_embeds", Dialects: chats, Do: Refuse, Why: "vectors in place of an image, which are unpickled", Source: "CVE-2025-62164"},
+	{Path: "messages[].content[].audio_embeds", Dialects: chats, Do: Refuse, Why: "vectors in place of a sound, which are unpickled", Source: "CVE-2025-62164"},
 	{Path: "custom_logit_processor", Do: Refuse, Why: "code that runs in the engine", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "custom_params", Do: Strip, Why: "arguments of code that runs in the engine", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
 	{Path: "logits_processors", Do: Refuse, Unless: []string{"[]"}, Why: "code that runs in the engine", Source: "vLLM, older protocol.py"},

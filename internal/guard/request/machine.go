@@ -99,6 +99,9 @@ func (m *machine) reset(p Policy) {
 // insert writes the members that the guard sets, and a comma behind them, which
 // becomes a space if nothing of the client's follows.
 func (m *machine) insert() {
+	if m.p.Counts {
+		return
+	}
 	if m.p.Salt != "" {
 		for _, name := range m.p.SaltFields {
 			m.set(name, m.p.Salt, true)
@@ -113,7 +116,7 @@ func (m *machine) insert() {
 		m.set(s.Name, s.Value, false)
 	}
 	for _, s := range m.root.sets {
-		if !s.stored || !m.p.AllowStored {
+		if !(s.stored && m.p.AllowStored) && !slices.Contains(m.p.Allow, s.name) {
 			m.set(s.name, s.value, false)
 		}
 	}

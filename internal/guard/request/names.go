@@ -104,16 +104,28 @@ func (m *machine) member(f *frame, name []byte, i int) (drop bool) {
 		}
 		return false
 	}
-	if child.drop && !(child.stored && m.p.AllowStored) || len(m.stack) == 1 && slices.Contains(m.own, child.name) {
+	if len(m.stack) == 1 && slices.Contains(m.own, child.name) {
 		m.changed(child.path)
 		if child.look == lookRefuse { // replaced, but not where it asks for the opposite
 			m.next = child
 		}
 		return true
 	}
+	if child.allowed != nil && m.lets(child) {
+		child = child.allowed
+	}
+	if child.drop {
+		m.changed(child.path)
+		return true
+	}
 	f.seen |= child.mark
 	m.next = child
 	return false
+}
+
+// lets reports whether the policy has a row of the table not acted on.
+func (m *machine) lets(n *node) bool {
+	return n.stored && m.p.AllowStored || slices.Contains(m.p.Allow, n.path)
 }
 
 // isOwn reports whether the guard sets a member of this name, though its table

@@ -1,5 +1,7 @@
 package request
 
+import "maps"
+
 // The texts whose tokens the bytes of a body bound come in parts of these
 // types. Every other type of part is opaque: what a later API adds is not
 // taken for text before somebody has looked at it.
@@ -44,29 +46,33 @@ func plantPrompts(root *node) {
 	deep.rest, deep.elem = deep, deep
 	deep.child("type").look = lookKind
 	addOpaque(deep, deep, false)
+	// What stands in n is looked through like what stands deeper.
+	through := func(n *node) { n.known, n.rest, n.elem = maps.Clone(deep.known), deep, deep }
+	through(deep.known["type"])
 
-	part := &node{fold: true, turn: true, rest: deep}
+	part := &node{fold: true, turn: true, rest: deep, elem: deep}
 	part.child("type").look = lookType
-	part.child("text")
-	part.child("cache_control")
+	through(part.child("text"))
+	through(part.child("cache_control"))
 	addOpaque(part, deep, true)
 	content := &node{fold: true, elem: part, known: part.known, rest: deep}
 	part.known["content"] = named(content, "content")
 	stored := named(&node{look: lookStored}, "file_id")
 	part.known["file_id"] = stored
-	source := &node{name: "source", path: "source", rest: deep}
+	source := named(&node{known: maps.Clone(deep.known), rest: deep, elem: deep}, "source")
 	source.child("url").look = lookURL
 	source.known["file_id"] = stored
 	part.known["source"] = source
 
-	message := &node{fold: true, turn: true, rest: deep}
+	message := &node{fold: true, turn: true, rest: deep, elem: deep}
 	message.child("type").look = lookType
 	addOpaque(message, deep, true)
 	message.known["audio"].child("id").look = lookStored
 	message.child("id").mark = markID
 	for _, name := range bodies {
 		c := message.child(name)
-		c.mark, c.rest, c.elem = markBody, deep, deep
+		c.mark = markBody
+		through(c)
 	}
 	for _, name := range []string{"content", "output", "summary"} {
 		c := *content
@@ -74,11 +80,11 @@ func plantPrompts(root *node) {
 		message.known[name] = &c
 	}
 	for _, name := range []string{"tool_calls", "function_call", "reasoning_content", "thinking"} {
-		message.child(name).rest = deep
-		message.known[name].elem = deep
+		through(message.child(name))
 	}
 
-	for _, name := range []string{"messages", "input", "previous_input_messages"} {
+	for _, name := range []string{"messages", "input"} {
+		through(root.child(name))
 		root.child(name).elem = message
 	}
 	for _, name := range []string{"system", "instructions"} {
@@ -86,9 +92,10 @@ func plantPrompts(root *node) {
 		n.elem, n.known, n.rest, n.fold = part, part.known, deep, true
 	}
 	prompt := root.child("prompt")
-	prompt.elem, prompt.rest = &node{turn: true, rest: deep, elem: deep}, deep
-	addOpaque(prompt, deep, false)
-	root.child("documents").elem = deep
+	through(prompt)
+	prompt.elem = &node{turn: true}
+	through(prompt.elem)
+	through(root.child("documents"))
 	root.rest = &node{structured: true} // of what nobody knows, it may be
 	for _, name := range structured {
 		if n := root.known[name]; n != nil {
@@ -109,6 +116,9 @@ func addOpaque(n, deep *node, inPart bool) {
 	for _, name := range opaqueNames {
 		c := n.child(name)
 		c.opaque, c.rest, c.elem = true, deep, deep
+		if n != deep {
+			c.known = deep.known
+		}
 	}
 	for _, name := range mediaNames {
 		c := n.child(name)
@@ -136,7 +146,7 @@ func addLists(n, deep *node) {
 var known = map[string][]string{
 	"openai": append([]string{"messages", "reasoning_effort", "verbosity", "modalities", "prediction", "functions", "function_call", "web_search_options",
 		"max_completion_tokens", "top_logprobs", "reasoning", "thinking", "enable_thinking", "chat_template_kwargs", "add_generation_prompt",
-		"continue_final_message", "documents", "input_ids"}, sampled...),
+		"continue_final_message", "documents"}, sampled...),
 	"completions": append([]string{"prompt", "suffix", "echo", "best_of"}, sampled...),
 	"responses": append([]string{"input", "instructions", "reasoning", "text", "include", "max_output_tokens", "max_tool_calls", "top_logprobs"},
 		sampled...),

@@ -6,9 +6,11 @@
 package request
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
 )
@@ -37,6 +39,14 @@ type Policy struct {
 	// the guard cannot tell whose content that is.
 	AllowStored bool
 
+	// Allow are paths of the table whose rows are not acted on: what they guard
+	// against is then left to the engine.
+	Allow []string
+
+	// Counts says that the request only has its tokens counted. Nothing is put
+	// into it, which a counter may not know.
+	Counts bool
+
 	// RefuseUnknown refuses fields that neither the dialect's documentation nor
 	// the guard's table has.
 	RefuseUnknown bool
@@ -49,6 +59,27 @@ type Policy struct {
 
 	MaxDepth int   // objects and lists within one another, 64 by default
 	MaxBytes int64 // of the client's body, 64 MiB by default
+}
+
+// Check says what is wrong with a policy.
+func (p Policy) Check() error {
+	if trees[p.Dialect] == nil {
+		return fmt.Errorf("the dialect %q is not known", p.Dialect)
+	}
+	for _, path := range p.Allow {
+		if !slices.ContainsFunc(Table, func(f Field) bool { return f.Path == path }) {
+			return fmt.Errorf("%q may not be allowed: no field of that path is taken out or refused", path)
+		}
+	}
+	for _, s := range p.Set {
+		if s.Name == "" || !json.Valid([]byte(s.Value)) {
+			return fmt.Errorf("the member %q cannot be set: it needs a name and a value in JSON", s.Name)
+		}
+	}
+	if slices.Contains(p.SaltFields, "") || slices.Contains(p.RequestIDFields, "") {
+		return errors.New("a field for the salt or the request id has no name")
+	}
+	return nil
 }
 
 // Member is a member of the body that the guard sets.

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
 )
 
 // policyOf is the policy of a story: its arguments name what differs from the
@@ -136,6 +137,62 @@ func TestAheadChangesNothing(t *testing.T) {
 		got, err := io.ReadAll(r)
 		if !bytes.HasPrefix([]byte(want), got) && string(got) != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 			t.Errorf("%.40s: %d bytes, %v, not %d, %v", body, len(got), err, len(want), wantErr)
+		}
+	}
+}
+
+// Wherever an image stands in what becomes a prompt, and whatever is around it,
+// it is counted, or the request is refused.
+func TestNoImageIsMissed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dialect := rapid.SampledFrom([]string{"openai", "completions", "responses", "anthropic", "ollama"}).Draw(t, "dialect")
+		image := rapid.SampledFrom([]string{`{"type":"image_url"}`, `{"image_url":{"url":"data:,"}}`, `{"type":"input_image","image_url":"https://x"}`, `{"type":"image","source":{"data":"AA"}}`,
+			`{"images":["AA"]}`, `{"multimodal_data":["AA"]}`, `{"type":"input_audio","input_audio":{"data":"AA"}}`, `{"\u0069mage":"data:,"}`, `{"encrypted_content":"AA"}`}).Draw(t, "image")
+		names := []string{"content", "output", "summary", "tool_calls", "result", "action", "source", "input", "arguments", "x", "type", "text", "image_url", "prompt_string", "function"}
+		body := image
+		for range rapid.IntRange(0, 5).Draw(t, "depth") {
+			switch rapid.IntRange(0, 2).Draw(t, "around") {
+			case 0:
+				body = `[` + body + `]`
+			case 1:
+				body = `["text",` + body + `,{}]`
+			default:
+				body = `{"role":"user","` + rapid.SampledFrom(names).Draw(t, "name") + `":` + body + `}`
+			}
+		}
+		top := rapid.SampledFrom([]string{"messages", "input", "prompt", "system", "instructions"}).Draw(t, "top")
+		body = `{"` + top + `":` + body + `}`
+		_, f, err := rewrite(body, Policy{Dialect: dialect, MaxOpaque: -1, AllowStored: true}, 0)
+		if err == nil && f.Opaque == 0 {
+			t.Fatalf("%s: %s has no opaque part", dialect, body)
+		}
+	})
+}
+
+func TestPolicyIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		p    Policy
+		want string
+	}{
+		{Policy{Dialect: "openai", Allow: []string{"documents", "options.num_ctx"}, Set: []Member{{"cache_prompt", "false"}}, SaltFields: []string{"cache_salt"}}, ""},
+		{Policy{Dialect: "gopher"}, `the dialect "gopher" is not known`},
+		{Policy{Dialect: "ollama", Allow: []string{"temperature"}}, `"temperature" may not be allowed: no field of that path is taken out or refused`},
+		{Policy{Dialect: "ollama", Set: []Member{{"a", "{"}}}, `the member "a" cannot be set: it needs a name and a value in JSON`},
+		{Policy{Dialect: "ollama", Set: []Member{{"", "1"}}}, `the member "" cannot be set: it needs a name and a value in JSON`},
+		{Policy{Dialect: "ollama", RequestIDFields: []string{""}}, "a field for the salt or the request id has no name"},
+	} {
+		if err := c.p.Check(); c.want == "" != (err == nil) || err != nil && err.Error() != c.want {
+			t.Errorf("%+v: %v", c.p, err)
+		}
+	}
+}
+
+// A request that only counts has things taken out of it and nothing put in.
+func TestCountingPutsNothingIn(t *testing.T) {
+	for dialect := range trees {
+		out, f, err := rewrite(`{"rid":"x","model":"m"}`, Policy{Dialect: dialect, Counts: true, Salt: "s", SaltFields: []string{"cache_salt"}, RequestID: "r", RequestIDFields: []string{"rid"}}, 0)
+		if err != nil || out != `{          "model":"m"}` || len(f.Changed) != 1 {
+			t.Errorf("%s: %q, %v", dialect, out, err)
 		}
 	}
 }

@@ -37,11 +37,14 @@ type node struct {
 	unless []string
 	why    string
 	drop   bool // the member is taken out
-	stored bool // refused or taken out only where the policy does not allow stored content
-	opaque bool // tokens that bytes do not bound are behind it
-	each   bool // the same of every item of it
-	turn   bool // counts as a turn
-	mark   mark // of the object around it
+	stored bool // it names what the server keeps
+	// allowed is what stands here where the policy has the row of the table not
+	// acted on; nil for a place without a row.
+	allowed *node
+	opaque  bool // tokens that bytes do not bound are behind it
+	each    bool // the same of every item of it
+	turn    bool // counts as a turn
+	mark    mark // of the object around it
 	// structured is what a chat template writes anew, and may spread out.
 	structured bool
 
@@ -139,7 +142,9 @@ func (n *node) add(f Field) {
 			n = n.elem
 		}
 	}
-	n.path, n.stored, n.why = f.Path, f.Stored, f.Why
+	n.path = f.Path
+	before := *n
+	n.allowed, n.stored, n.why = &before, f.Stored, f.Why
 	if f.Do == Strip {
 		n.drop = true
 		return

@@ -24,7 +24,7 @@ func (m *machine) meet(c byte) bool {
 	if n.each && c != 'n' && c != '[' {
 		m.opaqueOne()
 	}
-	if n.look != lookNothing && !(n.stored && m.p.AllowStored) {
+	if n.look != lookNothing {
 		m.kind, m.value, m.over = c, m.value[:0], false
 		if c == '{' || c == '[' {
 			m.nested(n)
@@ -66,6 +66,10 @@ func (m *machine) nested(n *node) {
 		m.badValue(n, "must be a whole number")
 	case lookType, lookStored:
 		m.badValue(n, "must be a string")
+	case lookURL:
+		if !n.opaque { // those that are hold an object with an address
+			m.badValue(n, "must be a string")
+		}
 	}
 }
 
