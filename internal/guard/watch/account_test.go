@@ -100,7 +100,11 @@ func TestAfterTheEnd(t *testing.T) {
 		{"anthropic's end", "anthropic", carriers[11].tail + carriers[11].event(`"is"`), "broken_stream content", len(carriers[11].tail)},
 		{"responses'", "responses", "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"x\"}}}\n\n", "error_in_answer error", -1},
 		{"responses' end", "responses", "data: {\"type\":\"response.completed\",\"response\":{\"error\":null,\"output\":[{\"content\":[{\"text\":\"is\"}]}]}}\n\ndata: [DONE]\n\n", "", -1},
-		{"ollama's end", "ollama", carriers[16].tail + carriers[16].event(`"is"`), "broken_stream content", len(carriers[16].tail)},
+		{"responses' error and what follows", "responses", "event: error\ndata: {\"type\":\"error\",\"message\":\"no room\"}\n\n" +
+			"data: {\"type\":\"response.output_text.done\",\"text\":\"is\"}\n\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"x\"},\"output\":[{\"content\":[{\"text\":\"is\"}]}]}}\n\n", "error_in_answer error", -1},
+		{"responses' text after an error", "responses", "data: {\"type\":\"error\",\"message\":\"no room\"}\n\n" + carriers[14].event(`"is"`), "error_in_answer error, fail_open content", 44},
+		{"errors with messages", "openai", strings.Repeat("event: error\ndata: {\"message\":\"no room\"}\n\nerror: {\"code\":400,\"message\":\"no room\"}\n\n"+failed, 2), "error_in_answer error", -1},
+		{"ollama's end", "ollama", carriers[17].tail + carriers[17].event(`"is"`), "broken_stream content", len(carriers[17].tail)},
 		{"ollama's error", "ollama", `{"error":"the prompt is longer"}` + "\n", "error_in_answer error", -1},
 	} {
 		w := New(Options{Dialect: tt.dialect, Stream: true, Strict: true})

@@ -29,6 +29,9 @@
 // code 0.2, JSON 0.8, Chinese with English terms 0.9; 60 to 80 of a hundred
 // events at once, none more than 7 events later (TestHoldBack measures it).
 //
+// What goes from one place of the JSON to another (four words in a model's
+// thoughts, four in its answer) is not joined.
+//
 // Words by which a dialect names things (id, model, role, type, finish reasons)
 // come whole: they are read, and not waited for. Comments overtake what is held.
 package watch

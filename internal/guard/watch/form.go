@@ -11,6 +11,7 @@ const maxForm = 4 << 10
 type form struct {
 	before, after []byte
 	strand        *strand // that the text belongs to; nil if there is no form
+	tells         bool    // the text is part of the answer as it comes
 }
 
 // text is what stands in the hole, if the unit has the form.
@@ -58,5 +59,5 @@ func (w *Watch) learn(unit []byte, line span, data []byte) {
 	lead := line.from + bytes.Index(w.frame.at(line), data[:1])
 	w.form.before = append(w.form.before, unit[:lead+only.at]...)
 	w.form.after = append(w.form.after, unit[lead+only.at+len(only.text):]...)
-	w.form.strand = s
+	w.form.strand, w.form.tells = s, k.tells()
 }

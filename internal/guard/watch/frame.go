@@ -13,6 +13,7 @@ type framer struct {
 	cr     bool   // the last line ended in CR: an LF belongs to it
 	begun  bool   // the byte order mark is behind
 	fields bool   // the unit has a line that is no comment
+	failed bool   // the unit has data that is called an error
 	data   []span // the data of the unit, from its beginning
 	name   span   // and what it is called
 }

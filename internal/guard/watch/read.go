@@ -56,7 +56,7 @@ func (w *Watch) line(at span) {
 	switch string(name) {
 	case "data":
 	case "error": // llama.cpp
-		w.fail()
+		f.failed = true
 	case "event":
 		f.name = f.value(at.to, len(value))
 		return
@@ -92,9 +92,12 @@ func (w *Watch) comment(at span) {
 	w.passed()
 }
 
+// maxAside is how much may overtake at once, bytes.
+const maxAside = 4 << 10
+
 // overtake lets the unit under way go before what is held, if it may.
 func (w *Watch) overtake(may bool) {
-	if may && w.o.Strict && !w.stopped && len(w.waiting) > 0 {
+	if may && w.o.Strict && !w.stopped && len(w.waiting) > 0 && len(w.aside) < maxAside {
 		w.aside = w.frame.overtake(w.aside)
 	}
 }
@@ -117,19 +120,21 @@ func (w *Watch) endUnit() {
 	w.event++
 	w.guess = 0
 	if text, ok := w.form.text(unit); ok {
-		w.says(w.form.strand.channel, text)
+		if w.form.tells {
+			w.says(w.form.strand.channel, text)
+		}
 		w.text(w.form.strand, text)
 	} else {
 		w.other(unit)
 	}
-	f.data, f.name, f.fields = f.data[:0], span{}, false
+	f.data, f.name, f.fields, f.failed = f.data[:0], span{}, false, false
 	w.passed()
 }
 
 // other takes a unit that is not like the last.
 func (w *Watch) other(unit []byte) {
 	f := &w.frame
-	w.form = form{w.form.before[:0], w.form.after[:0], nil}
+	w.form = form{before: w.form.before[:0], after: w.form.after[:0]}
 	data := f.all()
 	ping := !f.fields && len(f.data) == 0 // the line after a comment
 	if len(data) > 0 {
@@ -188,6 +193,11 @@ func (w *Watch) rest() {
 // whole takes a document.
 func (w *Watch) whole() {
 	f := &w.frame
+	if looksStreamed(f.buf) {
+		w.read()
+		w.rest()
+		return
+	}
 	w.event++
 	if doc := bytes.TrimSpace(bytes.TrimPrefix(f.buf, []byte("\ufeff"))); len(doc) > 0 {
 		w.take(nil, doc)
@@ -197,9 +207,15 @@ func (w *Watch) whole() {
 	w.stopRaw()
 }
 
+// looksStreamed reports a stream that came as a document.
+func looksStreamed(b []byte) bool {
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	return bytes.HasPrefix(b, []byte("data:")) || bytes.HasPrefix(b, []byte("event:")) || bytes.HasPrefix(b, []byte(":"))
+}
+
 // take takes the data of an event of a name, or a document.
 func (w *Watch) take(name, data []byte) {
-	failed := string(name) == "error"
+	failed := string(name) == "error" || w.frame.failed
 	switch {
 	case string(data) == "[DONE]":
 		w.end()
@@ -208,7 +224,7 @@ func (w *Watch) take(name, data []byte) {
 		k := &w.walk
 		k.read(data)
 		failed = failed || k.failed || string(k.typ) == "error" || string(k.typ) == "response.failed"
-		w.document()
+		w.document(failed)
 	default:
 		w.text(w.strand(dataPlace, Raw), data)
 	}
@@ -217,15 +233,19 @@ func (w *Watch) take(name, data []byte) {
 	}
 }
 
-// document takes what the walker has read.
-func (w *Watch) document() {
+// document takes what the walker has read. One that is an error says nothing
+// more than that.
+func (w *Watch) document(failed bool) {
 	k := &w.walk
+	tells := !failed && k.tells()
 	for i := range k.leaves {
 		l := &k.leaves[i]
 		if l.isLabel() {
 			continue // read raw
 		}
-		w.says(l.channel, l.text)
+		if l.channel = k.channel(l.channel); tells {
+			w.says(l.channel, l.text)
+		}
 		place, exact := k.places(l)
 		w.text(w.strand(place, l.channel), l.text)
 		if exact != 0 {

@@ -359,6 +359,7 @@ func TestDocuments(t *testing.T) {
 		{"innocent", `{"choices":[{"message":{"content":"is it"}}]}`, ""},
 		{"empty", ``, ""},
 		{"breaks off", `{"choices":[{"message":{"content":"` + words, "leak content"},
+		{"a stream that says it is none", carriers[0].stream(strings.SplitAfter(words+" is", " ")), "leak content"},
 		{"words as a list", `{"choices":["` + strings.ReplaceAll(words, " ", `","`) + `"]}`, "leak raw"},
 	} {
 		w := New(Options{Dialect: "openai", Strict: true, Coders: []*canary.Coder{c}})
@@ -423,6 +424,27 @@ func TestFormsAreNoShortcutAroundAnything(t *testing.T) {
 			if out != string(rb) || sa != sb || fmt.Sprint(a.Findings()) != fmt.Sprint(b.Findings()) {
 				t.Fatalf("%q: %v %q %+v; read whole %v %q %+v", e, sa, out, a.Findings(), sb, rb, b.Findings())
 			}
+		}
+	})
+}
+
+// TestOwnAndThenTheirs: the end of a canary that may come hides none that follows.
+func TestOwnAndThenTheirs(t *testing.T) {
+	c := testCoder(1)
+	own := canary.MakeID(7, 2, 10)
+	rapid.Check(t, func(t *rapid.T) {
+		theirWords := mint(c, theirs, rapid.IntRange(0, 30).Draw(t, "from"), 9)
+		ownWords := mint(c, own, rapid.IntRange(0, 30).Draw(t, "own from"), rapid.IntRange(6, 20).Draw(t, "own words"))
+		var pieces []string
+		pieces = append(pieces, drawCuts(t, ownWords+" ")...)
+		first := len(pieces)
+		pieces = append(pieces, drawCuts(t, theirWords+" is")...)
+		y := rapid.SampledFrom(carriers).Draw(t, "way")
+		w := New(Options{Dialect: y.dialect, Stream: true, Strict: true, Coders: []*canary.Coder{c}, Own: func(id canary.ID) bool { return id == own }})
+		out, stopped := send(w, y.stream(pieces), rapid.IntRange(1, 300).Draw(t, "write"))
+		leaked(t, w, out, stopped, "")
+		if safe := len(y.stream(pieces[:first])) - len(y.tail); len(out) > safe {
+			t.Fatalf("%d bytes came out, %d are safe: %s", len(out), safe, out)
 		}
 	})
 }

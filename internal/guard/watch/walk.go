@@ -121,6 +121,26 @@ func (k *walker) answers(f *frame) bool {
 	return f.parent == 0 || f.parent == 1 && bytes.HasPrefix(k.typ, []byte("response."))
 }
 
+// tells reports whether the texts of an event are new: events of Responses'
+// that are no deltas say again what has been said.
+func (k *walker) tells() bool {
+	return !bytes.HasPrefix(k.typ, []byte("response.")) || bytes.HasSuffix(k.typ, []byte(".delta"))
+}
+
+// channel is a channel more exactly, by the type of the event.
+func (k *walker) channel(c Channel) Channel {
+	if c != Content || !bytes.HasPrefix(k.typ, []byte("response.")) {
+		return c
+	}
+	switch {
+	case bytes.Contains(k.typ, []byte("reasoning")):
+		return Reasoning
+	case bytes.Contains(k.typ, []byte("call")), bytes.Contains(k.typ, []byte("tool")):
+		return ToolCalls
+	}
+	return c
+}
+
 // literal takes true, false or null.
 func (k *walker) literal(doc []byte, i int) int {
 	f := &k.frames[k.top]

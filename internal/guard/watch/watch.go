@@ -172,6 +172,9 @@ func (w *Watch) released(p []byte) (release []byte, stop bool) {
 	if w.closed && !w.stopped {
 		w.limit = w.frame.end()
 	}
+	if w.stopped && !w.o.Stream {
+		return nil, true
+	}
 	release = w.frame.release(w.limit)
 	w.most = max(w.most, w.frame.held())
 	if len(w.aside) > 0 {
