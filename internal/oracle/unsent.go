@@ -19,8 +19,8 @@ const (
 // unsent finds prompts that nobody has sent before and a quarter or more of which
 // is reported as cached: the cache takes something else for them. Where a target
 // reports such a thing of every prompt, or of most, its report means nothing; where
-// some are cached as good as whole, an earlier run with the same key and seed has
-// sent them. It returns whether the report of cached tokens means anything: not if
+// some are cached as good as whole, or the very first in part, an earlier run with the
+// same key and seed has sent them. It returns whether the report of cached tokens means anything: not if
 // parts of most prompts are cached that nobody has sent.
 func (j *Judgement) unsent(c Case) (steady bool) {
 	var worst *wire.Exchange
@@ -46,7 +46,7 @@ func (j *Judgement) unsent(c Case) (steady bool) {
 			}
 		}
 	}
-	if parts < partly || nones < parts || none[worst.Tenant] == 0 || whole > 0 {
+	if parts < partly || nones < parts || none[worst.Tenant] == 0 || whole > 0 || sentBefore(c.run()) {
 		return parts < partly || nones >= parts
 	}
 	j.Findings = append(j.Findings, Finding{
@@ -55,6 +55,19 @@ func (j *Judgement) unsent(c Case) (steady bool) {
 			cachedOf(worst), worst.SentTokens, parts, none[worst.Tenant]),
 	})
 	return true
+}
+
+// sentBefore reports whether the first prompt of a run, before which it had sent
+// nothing, is reported as cached in part: an earlier run with the same key and
+// seed has sent what other protocols put around the same words.
+func sentBefore(exchanges []wire.Exchange) bool {
+	var first *wire.Exchange
+	for i := range exchanges {
+		if e := &exchanges[i]; first == nil || e.Seq < first.Seq {
+			first = e
+		}
+	}
+	return first != nil && fresh(first) && first.SentExact && ownCached(first) > noneCached
 }
 
 // fresh reports whether a prompt was served that repeats nothing.

@@ -23,6 +23,7 @@ func TestCachedAlthoughNeverSent(t *testing.T) {
 		"few":                         {[]int{0, 200, 200, 64}, nil, false},
 		"whole: another run's":        {[]int{0, 400, 300, 992}, nil, false},
 		"the same words before all":   {[]int{0, 16, 288, 288, 272, 288}, nil, false},
+		"the first: another run's":    {[]int{160, 16, 400, 300, 0}, nil, false},
 		"sent before":                 {[]int{0, 400, 300, 300}, func(e *wire.Exchange) { e.Holds = []int{0} }, false},
 		"sent twice":                  {[]int{0, 400, 300, 300}, func(e *wire.Exchange) { e.Answer.Resent = 1 }, false},
 		"of what the target adds":     {[]int{0, 400, 300, 300}, func(e *wire.Exchange) { e.Answer.Usage.Prompt = 1400 }, false},
