@@ -196,7 +196,7 @@ func (g *Guard) State() State {
 	st.Ready, st.HeldBytes = g.Ready() == nil, int(g.held.Load())
 	for _, u := range g.setup.Load().ring.ups {
 		l := u.gate.Limiter
-		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.up(), Limit: l.Limit("").Tokens, At: l.Asked()})
+		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.up(), Unjudged: u.gate.Policy.Off, Limit: l.Limit("").Tokens, At: l.Asked()})
 	}
 	return st
 }

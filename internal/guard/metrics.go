@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kvcanary/kvcanary/internal/guard/watch"
 )
 
 // Words that labels take. Whatever is not among them is counted as other, so
@@ -13,7 +15,7 @@ import (
 var (
 	metricDialects = []string{"openai", "completions", "responses", "anthropic", "ollama", other}
 	metricVerdicts = []string{"pass", "count", "refuse", other}
-	metricFindings = []string{"leak", "fail_open", "truncation", "contamination", "sharing", "misroute", "unsound_setup", other}
+	metricFindings = []string{watch.Leak, watch.FailOpen, watch.OverSize, watch.Trouble, watch.Broken, watch.Unseen, other}
 	metricClasses  = []string{"2xx", "3xx", "4xx", "5xx", "none"}
 )
 
@@ -51,7 +53,7 @@ type Metrics struct {
 // tables, all of them few.
 type Labels struct {
 	Upstreams, Tenants []string
-	Changed            []string // fields and headers that are stripped or overwritten
+	Changed            []string // fields and headers that are stripped or overwritten; one that ends in - stands for all that begin so
 	Reasons            []string // of admission
 }
 
@@ -65,10 +67,11 @@ type State struct {
 
 // UpstreamState is State of one upstream.
 type UpstreamState struct {
-	Name  string
-	Up    bool
-	Limit int       // tokens; 0 for unknown
-	At    time.Time // when the limit was known last; zero for never
+	Name     string
+	Up       bool
+	Unjudged bool      // no limit is asked for: admission is off
+	Limit    int       // tokens; 0 for unknown
+	At       time.Time // when the limit was known last; zero for never
 }
 
 // NewMetrics makes the metrics and registers them. state is asked at each
@@ -202,13 +205,23 @@ func (m *Metrics) Observe(r *Record) {
 		m.findings.WithLabelValues(u, word(metricFindings, f.Kind)).Inc()
 	}
 	for _, name := range r.Changed {
-		m.mu.Lock()
-		name = among(m.fields, name)
-		m.mu.Unlock()
-		m.changed.WithLabelValues(name).Inc()
+		m.changed.WithLabelValues(m.field(name)).Inc()
 	}
 	m.held.Observe(float64(r.Held))
 	m.bodies.Observe(float64(r.BodyBytes))
+}
+
+// field is the label of what was changed: its name, or the beginning of it that
+// the table knows.
+func (m *Metrics) field(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at := name; at != ""; at = at[:len(at)-1] {
+		if m.fields[at] && (at == name || at[len(at)-1] == '-') {
+			return at
+		}
+	}
+	return other
 }
 
 // Reloaded counts an attempt to read the configuration.
@@ -293,7 +306,7 @@ func newStateCollector(state func() State, now func() time.Time) *stateCollector
 		held:     desc("held_bytes_now", "Bytes of answers that are held back now, of all streams together."),
 		ready:    desc("ready", "Whether /readyz says that requests can be served."),
 		up:       desc("upstream_up", "Whether the upstream was reached when it was last tried.", "upstream"),
-		limit:    desc("limit_tokens", "Most tokens that a prompt may have; 0 while that is not known.", "upstream"),
+		limit:    desc("limit_tokens", "Most tokens that a prompt may have; 0 while that is not known, absent where admission is off.", "upstream"),
 		age:      desc("limit_age_seconds", "Time since the limit was last confirmed; absent while none has been known.", "upstream"),
 	}
 }
@@ -316,6 +329,9 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(c.ready, truth(s.Ready))
 	for _, u := range s.Upstreams {
 		gauge(c.up, truth(u.Up), u.Name)
+		if u.Unjudged {
+			continue
+		}
 		gauge(c.limit, float64(u.Limit), u.Name)
 		if !u.At.IsZero() {
 			gauge(c.age, max(0, c.now().Sub(u.At).Seconds()), u.Name)

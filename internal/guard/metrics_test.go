@@ -13,7 +13,7 @@ import (
 
 var metricLabels = Labels{
 	Upstreams: []string{"glm", "small"}, Tenants: []string{"alpha"},
-	Changed: []string{"cache_salt", "rid"}, Reasons: []string{"fits", "prompt_too_long"},
+	Changed: []string{"cache_salt", "rid", "X-Session-"}, Reasons: []string{"fits", "prompt_too_long"},
 }
 
 func newTestMetrics(state State) (*prometheus.Registry, *Metrics) {
@@ -50,7 +50,7 @@ func TestCountersStartAtZero(t *testing.T) {
 		{"kvcanary_guard_requests_total", 3 * len(metricDialects) * len(metricClasses)},
 		{"kvcanary_guard_findings_total", 3 * len(metricFindings)},
 		{"kvcanary_guard_admissions_total", 3 * len(metricVerdicts) * 3},
-		{"kvcanary_guard_changed_fields_total", 3},
+		{"kvcanary_guard_changed_fields_total", 4},
 		{"kvcanary_guard_tenant_requests_total", 1},
 		{"kvcanary_guard_config_reloads_total", 2},
 		{"kvcanary_guard_findings_dropped_total", 1},
@@ -64,12 +64,12 @@ func TestCountersStartAtZero(t *testing.T) {
 func TestWhatIsCounted(t *testing.T) {
 	reg, m := newTestMetrics(State{
 		InFlight: 3, HeldBytes: 17, Ready: true,
-		Upstreams: []UpstreamState{{Name: "glm", Up: true, Limit: 10_640, At: time.Unix(999_970, 0)}, {Name: "small"}},
+		Upstreams: []UpstreamState{{Name: "glm", Up: true, Limit: 10_640, At: time.Unix(999_970, 0)}, {Name: "small"}, {Name: "off", Unjudged: true}},
 	})
 	m.Observe(&Record{
 		Upstream: "glm", Tenant: "alpha", Dialect: "openai", Status: 200, Verdict: "pass", Reason: "fits",
 		Total: 2 * time.Second, Blocked: 2*time.Second - 12*time.Microsecond, FirstByte: time.Second,
-		Changed: []string{"cache_salt", "rid"}, Findings: []Finding{{Kind: "leak"}, {Kind: "leak"}, {Kind: "fail_open"}}, Held: 40,
+		Changed: []string{"X-Session-Planted", "cache_salt", "rid"}, Findings: []Finding{{Kind: "leak"}, {Kind: "leak"}, {Kind: "fail_open"}}, Held: 40,
 	})
 	m.Reloaded(true, time.Unix(999_000, 0))
 	m.Reloaded(false, time.Unix(999_999, 0))
@@ -82,6 +82,7 @@ func TestWhatIsCounted(t *testing.T) {
 		`kvcanary_guard_findings_total{kind="leak",upstream="glm"} 2`,
 		`kvcanary_guard_findings_total{kind="fail_open",upstream="glm"} 1`,
 		`kvcanary_guard_changed_fields_total{field="cache_salt"} 1`,
+		`kvcanary_guard_changed_fields_total{field="X-Session-"} 1`,
 		`kvcanary_guard_overhead_seconds_bucket{upstream="glm",le="1e-05"} 0`,
 		`kvcanary_guard_overhead_seconds_bucket{upstream="glm",le="2e-05"} 1`,
 		`kvcanary_guard_held_bytes_bucket{le="64"} 1`,
@@ -102,8 +103,10 @@ func TestWhatIsCounted(t *testing.T) {
 			t.Errorf("lacks %s", want)
 		}
 	}
-	if strings.Contains(shown, `limit_age_seconds{upstream="small"}`) {
-		t.Error("a limit that was never known has an age")
+	for _, not := range []string{`limit_age_seconds{upstream="small"}`, `limit_tokens{upstream="off"}`} {
+		if strings.Contains(shown, not) {
+			t.Errorf("shows %s", not)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ type Record struct {
 	FirstByte time.Duration // from Start to the answer's first byte; 0 for none
 
 	Tenant, Upstream, Dialect string // as configured; "" where it was not come to
+	Engine                    string // as the upstream is configured or turned out to be; "" for not known
 	Route                     string // path of the table of routes
 	Model                     string // as the client wrote it: not for labels
 	Stream                    bool

@@ -26,15 +26,14 @@ type Tracing struct {
 	Ratio    float64           // of requests that are traced, 0 to 1
 	Version  string            // of kvcanary
 	Instance string            // of the guard: where it listens
-	// Upstreams are provider and host of each, by its name.
-	Upstreams map[string]TracedUpstream
+	// Upstreams says where each is, by its name; Trace asks it.
+	Upstreams func(name string) TracedUpstream
 	Log       *slog.Logger // is told what could not be sent; nil for nobody
 	Metrics   *Metrics     // counts what could not be sent; nil for nobody
 }
 
 // TracedUpstream is what spans say of an upstream.
 type TracedUpstream struct {
-	Provider string // gen_ai.provider.name: the engine
 	Host     string // server.address
 	Port     int    // server.port; 0 unknown
 }
@@ -237,12 +236,12 @@ func (t *Tracer) span(r *Record, ids [24]byte) span {
 			name += " " + model
 		}
 	}
-	up := t.t.Upstreams[r.Upstream]
+	up := t.t.Upstreams(r.Upstream)
 	s := span{
 		TraceID: hex.EncodeToString(ids[:16]), SpanID: hex.EncodeToString(ids[16:]), Name: name, Kind: spanKindServer,
 		Start: strconv.FormatInt(r.Start.UnixNano(), 10), End: strconv.FormatInt(r.Start.Add(r.Total).UnixNano(), 10),
 		Attributes: attributes(
-			text("gen_ai.operation.name", operation), text("gen_ai.provider.name", up.Provider), text("gen_ai.request.model", model),
+			text("gen_ai.operation.name", operation), text("gen_ai.provider.name", r.Engine), text("gen_ai.request.model", model),
 			number("gen_ai.usage.input_tokens", r.PromptTokens), number("gen_ai.usage.output_tokens", r.OutputTokens),
 			text("server.address", up.Host), number("server.port", up.Port),
 			text("http.route", r.Route), number("http.response.status_code", r.Status), number("http.request.body.size", int(r.BodyBytes)),

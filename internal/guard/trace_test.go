@@ -62,7 +62,7 @@ func newTestTracer(t *testing.T, status int, ratio float64) (*Tracer, *collector
 	logged := &bytes.Buffer{}
 	return NewTracer(Tracing{
 		URL: s.URL + "/v1/traces", Headers: map[string]string{"x-team": "secret"}, Client: s.Client(), Ratio: ratio, Version: "1.0", Instance: "127.0.0.1:8080",
-		Random: rand.NewChaCha8([32]byte{1}), Upstreams: map[string]TracedUpstream{"glm": {"sglang", "engine.internal", 30000}},
+		Random: rand.NewChaCha8([32]byte{1}), Upstreams: func(string) TracedUpstream { return TracedUpstream{"engine.internal", 30000} },
 		Log: jsonLogger(logged), Metrics: m,
 	}), c, m, logged
 }
@@ -70,7 +70,7 @@ func newTestTracer(t *testing.T, status int, ratio float64) (*Tracer, *collector
 func traced() *Record {
 	return &Record{
 		ID: "kvg-1", Start: time.Unix(1_700_000_000, 7), Total: 1500 * time.Millisecond, Blocked: 1499 * time.Millisecond, FirstByte: time.Second,
-		Tenant: "alpha", Upstream: "glm", Dialect: "openai", Route: "/v1/chat/completions", Model: "zai-org/GLM-5", Stream: true, Status: 200,
+		Tenant: "alpha", Upstream: "glm", Engine: "sglang", Dialect: "openai", Route: "/v1/chat/completions", Model: "zai-org/GLM-5", Stream: true, Status: 200,
 		Verdict: "pass", Reason: "fits", BodyBytes: 321, PromptTokens: 12, OutputTokens: 34, LimitTokens: 10_640,
 	}
 }
@@ -151,7 +151,7 @@ func TestAStalledCollectorHoldsNobodyUp(t *testing.T) {
 	t.Cleanup(s.Close)
 	t.Cleanup(func() { close(release) })
 	_, m := newTestMetrics(State{})
-	tracer := NewTracer(Tracing{URL: s.URL, Client: s.Client(), Ratio: 1, Random: rand.NewChaCha8([32]byte{1}), Metrics: m})
+	tracer := NewTracer(Tracing{URL: s.URL, Client: s.Client(), Ratio: 1, Random: rand.NewChaCha8([32]byte{1}), Metrics: m, Upstreams: func(string) TracedUpstream { return TracedUpstream{} }})
 	const n = queuedSpans + 3*batchedSpans
 	for range n {
 		tracer.Trace(traced())

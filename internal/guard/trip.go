@@ -181,7 +181,7 @@ func (t *trip) send() (*exchange, error) {
 func (t *trip) offer(ups []*upstream, p *prompt, k call) (*exchange, error) {
 	var refused, err error
 	for _, u := range ups {
-		t.rec.Upstream = u.Name
+		t.rec.Upstream, t.rec.Engine = u.Name, u.engine()
 		var changed []string
 		if k.header, changed, err = u.headers(t.r, t.route, t.rec.ID); err != nil {
 			return nil, bodyRefused(err)

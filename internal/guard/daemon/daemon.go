@@ -19,6 +19,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/guard"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 )
 
@@ -202,6 +203,14 @@ func labels(s *Setup) guard.Labels {
 	}
 	for _, r := range admit.Reasons() {
 		l.Reasons = append(l.Reasons, string(r))
+	}
+	for _, f := range request.Table {
+		if f.Do == request.Strip {
+			l.Changed = append(l.Changed, f.Path)
+		}
+	}
+	for _, h := range request.Headers {
+		l.Changed = append(l.Changed, h.Name)
 	}
 	return l
 }

@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kvcanary/kvcanary/internal/guard"
+	"github.com/kvcanary/kvcanary/internal/guard/watch"
 )
 
 const deploy = "../../../deploy/guard/"
@@ -123,12 +124,22 @@ var (
 	labelIn  = regexp.MustCompile(`([a-z_]+) *(?:=~|!=|!~|=)`)
 )
 
+// kindIn are the kinds of findings that an expression names.
+var kindIn = regexp.MustCompile(`kind(?:=~|=|!~)"([^"]*)"`)
+
 // checkSeries looks for metrics and labels that no guard has.
 func checkSeries(t *testing.T, where, expr string, known map[string][]string) {
 	t.Helper()
 	found := metricIn.FindAllStringSubmatch(expr, -1)
 	if len(found) == 0 {
 		t.Errorf("%s reads no metric of the guard: %s", where, expr)
+	}
+	for _, m := range kindIn.FindAllStringSubmatch(expr, -1) {
+		for k := range strings.SplitSeq(m[1], "|") {
+			if !slices.Contains([]string{watch.Leak, watch.FailOpen, watch.OverSize, watch.Trouble, watch.Broken, watch.Unseen}, k) {
+				t.Errorf("%s reads findings of kind %s, which no watch makes", where, k)
+			}
+		}
 	}
 	for _, m := range found {
 		labels, ok := known[m[1]]

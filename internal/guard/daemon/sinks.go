@@ -43,7 +43,7 @@ func (d *Daemon) sinks(s *Setup) error {
 		d.tracer = guard.NewTracer(guard.Tracing{
 			URL: tracesURL(c.Traces.Endpoint), Headers: s.Headers, Client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), CheckRedirect: noRedirect},
 			Random: d.o.Random, Ratio: c.Traces.Ratio, Version: d.o.Version, Instance: c.Listen.Address + c.Listen.Socket,
-			Upstreams: tracedUpstreams(s), Log: d.log, Metrics: d.metrics,
+			Upstreams: d.whereIs, Log: d.log, Metrics: d.metrics,
 		})
 	}
 	return nil
@@ -70,21 +70,15 @@ func tracesURL(endpoint string) string {
 	return strings.TrimRight(endpoint, "/") + "/v1/traces"
 }
 
-func tracedUpstreams(s *Setup) map[string]guard.TracedUpstream {
-	out := map[string]guard.TracedUpstream{}
-	for _, u := range s.Config.Upstreams {
-		at, err := url.Parse(u.BaseURL)
-		if err != nil {
-			continue // that it can be parsed was looked at
+// whereIs is what spans say of an upstream of the file that is in force.
+func (d *Daemon) whereIs(name string) (t guard.TracedUpstream) {
+	for _, u := range d.setup.Load().Config.Upstreams {
+		if at, err := url.Parse(u.BaseURL); u.Name == name && err == nil {
+			t.Host = at.Hostname()
+			t.Port, _ = strconv.Atoi(at.Port()) // 0 where it is not said
 		}
-		t := guard.TracedUpstream{Host: at.Hostname()}
-		t.Port, _ = strconv.Atoi(at.Port()) // 0 where it is not said
-		if u.Engine != "auto" {
-			t.Provider = u.Engine
-		}
-		out[u.Name] = t
 	}
-	return out
+	return t
 }
 
 // appender is a file that is opened for each line, so that it can be moved away
