@@ -381,13 +381,13 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s: audit: stopped %v, found %q, out %q", tt.name, stopped, kinds(w), out)
 		}
 	}
-	large := `{"x":"` + strings.Repeat("y", MaxDocument) + `"}`
-	w := New(Options{Strict: true, Coders: []*canary.Coder{c}})
-	if out, stopped := send(w, large, 1<<20); !stopped || out != "" || kinds(w) != "unwatched raw" {
+	large := `{"x":"` + strings.Repeat("y", 1<<20) + `"}`
+	w := New(Options{Strict: true, Coders: []*canary.Coder{c}, MaxDocument: 1 << 20})
+	if out, stopped := send(w, large, 1<<16); !stopped || out != "" || kinds(w) != "unwatched raw" {
 		t.Errorf("a document that is too large: stopped %v, %d bytes out, %s", stopped, len(out), kinds(w))
 	}
-	w = New(Options{Coders: []*canary.Coder{c}})
-	if out, stopped := send(w, large+words+" is", 1<<20); stopped || len(out) != len(large)+len(words)+3 || kinds(w) != "leak raw, unwatched raw" {
+	w = New(Options{Coders: []*canary.Coder{c}, MaxDocument: 1 << 20})
+	if out, stopped := send(w, large+words+" is", 1<<16); stopped || len(out) != len(large)+len(words)+3 || kinds(w) != "leak raw, unwatched raw" {
 		t.Errorf("audit of a document that is too large: stopped %v, %d bytes out, %s", stopped, len(out), kinds(w))
 	}
 }

@@ -1,10 +1,10 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/kvcanary/kvcanary/canary"
 )
@@ -23,7 +23,8 @@ type Options struct {
 	Exact   bool // Counted is a count
 	Limit   int  // most tokens of a prompt; 0 if unknown
 
-	MaxHeld int // most bytes of a stream that are kept at once; 0 takes DefaultHeld. A document may have MaxDocument
+	MaxHeld     int // most bytes of a stream that are kept at once; 0 takes DefaultHeld
+	MaxDocument int // most bytes of an answer that is no stream; 0 takes DefaultDocument
 }
 
 // Bounds of what is kept, bytes.
@@ -33,8 +34,8 @@ const (
 	// and a strand that does not go on is waited for no longer than until a
 	// sixteenth of the bound is held.
 	DefaultHeld = 4 << 20
-	// MaxDocument is for answers that are not streamed, which are kept whole.
-	MaxDocument = 32 << 20
+	// DefaultDocument is for answers that are not streamed, which are kept whole.
+	DefaultDocument = 16 << 20
 )
 
 // The kinds of finding.
@@ -99,11 +100,9 @@ type Watch struct {
 
 // New returns a watch of one answer.
 func New(o Options) *Watch {
-	if o.MaxHeld == 0 {
-		o.MaxHeld = DefaultHeld
-	}
+	o.MaxHeld, o.MaxDocument = cmp.Or(o.MaxHeld, DefaultHeld), cmp.Or(o.MaxDocument, DefaultDocument)
 	if !o.Stream {
-		o.MaxHeld = max(o.MaxHeld, MaxDocument)
+		o.MaxHeld = o.MaxDocument
 	}
 	w := &Watch{o: o, where: Raw}
 	w.raw = w.scanners(func() Channel { return w.where })
@@ -217,7 +216,10 @@ func (w *Watch) Headers(h http.Header) (stop bool) {
 	slices.Sort(names)
 	w.where = Header
 	for _, name := range names {
-		w.scanRaw([]byte(strings.Join(h[name], " ") + " "))
+		for _, v := range h[name] {
+			w.plain = append(append(w.plain[:0], v...), ' ')
+			w.scanRaw(w.plain)
+		}
 	}
 	w.stopRaw()
 	w.where = Raw
