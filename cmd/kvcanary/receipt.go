@@ -264,7 +264,7 @@ func (c receiptDecideCmd) Run(s *session) error {
 	if out == "" {
 		out = filepath.Join("kvcanary-decisions", seal.Now().UTC().Format("20060102-150405"))
 	}
-	if _, err := os.Stat(filepath.Join(out, receipt.Folder, "decision.dsse.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(out, receipt.Folder, "decision.tlog-proof")); err == nil {
 		return usageErrorf("%s holds a decision already: name another --out", out)
 	}
 	if err := seal.Decide(out, receipt.Decision{Decision: c.Decision, Because: c.Because, By: c.By}, c.Basis); err != nil {

@@ -96,7 +96,7 @@ func (l *Log) Keep(c *Checkpoint, w *Witness, line string) error {
 // Seen is the newest checkpoint of the log that a witness is known to have
 // cosigned, nil if none is. The witness itself may know of a newer one.
 func (l *Log) Seen(w *Witness) (*Checkpoint, error) {
-	p, err := os.ReadFile(filepath.Join(l.dir, filepath.FromSlash(witnessPath(w))))
+	p, err := l.read(witnessPath(w), maxCheckpoint)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -36,7 +36,7 @@ func ParseEntry(p []byte) (Entry, error) {
 		return e, fmt.Errorf("this is no entry: %w", err)
 	}
 	if !bytes.Equal(e.format(), p) {
-		return e, errors.New("this is no entry as kvcanary writes it")
+		return e, errors.New("this is no entry as this version of kvcanary writes it")
 	}
 	return e, nil
 }

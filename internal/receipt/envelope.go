@@ -69,7 +69,7 @@ func parseEnvelope(p []byte) (Envelope, error) {
 	}
 	again, err := json.MarshalIndent(e, "", "  ")
 	if err != nil || !bytes.Equal(append(again, '\n'), p) {
-		return e, errors.New("this is no receipt as kvcanary writes it: something was added, moved or written otherwise")
+		return e, errors.New("this is no receipt as this version of kvcanary writes it: something was added, moved or written otherwise")
 	}
 	if e.PayloadType != PayloadType {
 		return e, fmt.Errorf("the receipt's payload is of type %q, not %s", e.PayloadType, PayloadType)

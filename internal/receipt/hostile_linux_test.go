@@ -53,3 +53,33 @@ func TestProofsWhileTheLogGrows(t *testing.T) {
 		t.Errorf("%d entries, %v", n, err)
 	}
 }
+
+// Nor does a log that a stranger has made.
+func TestPipesAndLinksInALogAreNotRead(t *testing.T) {
+	for _, name := range []string{"checkpoint", "tile/0/000.p/2", "tile/entries/000.p/2", "witness/w"} {
+		for kind, make := range map[string]func(path string) error{
+			"is no plain file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+			"escapes":          func(path string) error { return os.Symlink("/etc/hostname", path) },
+		} {
+			dir := t.TempDir()
+			s := sealer(t, dir)
+			w := newCosigner(t, "a.example")
+			witnessed(t, s, noon, w)
+			sealedRun(t, s)
+			path := dir + "/" + strings.Replace(name, "witness/w", witnessPath(w.public), 1)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := make(path); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Log.Check()
+			if err == nil {
+				_, err = s.Log.CheckSeen(w.public)
+			}
+			if err == nil || !strings.Contains(err.Error(), kind) && !strings.Contains(err.Error(), "is not there") {
+				t.Errorf("%s: %v, want %q", name, err, kind)
+			}
+		}
+	}
+}

@@ -58,7 +58,7 @@ func (l *Log) Size() (int64, error) {
 
 // checkpoint reads the checkpoint; nil if there is none.
 func (l *Log) checkpoint(known []*Witness) (*Checkpoint, error) {
-	p, err := os.ReadFile(filepath.Join(l.dir, checkpointFile))
+	p, err := l.read(checkpointFile, maxCheckpoint)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -217,7 +217,7 @@ func (l *Log) writeBundle(n int64, entry []byte) error {
 
 // readBundle reads a bundle that holds entry n, as one of a log of n+1 entries.
 func (l *Log) readBundle(n int64) ([]byte, error) {
-	return os.ReadFile(filepath.Join(l.dir, filepath.FromSlash(bundlePath(n))))
+	return l.read(bundlePath(n), bundle*(MaxEntry+2))
 }
 
 // Entry returns entry n, as it stands in the newest bundle that has it.
@@ -283,7 +283,7 @@ func (tiles) Height() int { return tileHeight }
 func (t tiles) ReadTiles(want []tlog.Tile) ([][]byte, error) {
 	out := make([][]byte, len(want))
 	for i, x := range want {
-		p, err := os.ReadFile(filepath.Join(t.l.dir, filepath.FromSlash(tilePath(x))))
+		p, err := t.l.read(tilePath(x), bundle*tlog.HashSize)
 		if err != nil {
 			return nil, fmt.Errorf("tile %s is not there", tilePath(x))
 		}
@@ -307,6 +307,10 @@ func bundlePath(n int64) string {
 	t := tlog.Tile{H: tileHeight, L: 0, N: n / bundle, W: int(n%bundle) + 1}
 	return strings.Replace(tilePath(t), "tile/0/", "tile/entries/", 1)
 }
+
+// read reads a file of the log, which may be a stranger's: nobody waits at a
+// pipe or follows a link out of it.
+func (l *Log) read(name string, limit int64) ([]byte, error) { return readIn(l.dir, name, limit) }
 
 // replace writes a file of the log, whole or not at all.
 func (l *Log) replace(name string, data []byte) error { return keep(l.dir, name, data) }

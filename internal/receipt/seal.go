@@ -150,7 +150,7 @@ func planOf(folder, kind string) (string, error) {
 	if kind != "result" {
 		return "", nil
 	}
-	p, err := os.ReadFile(filepath.Join(folder, "plan.dsse.json"))
+	p, err := readIn(folder, "plan.dsse.json", maxEnvelope)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -196,12 +196,12 @@ func (s *Sealer) Renew(dir string) (int, error) {
 }
 
 func (s *Sealer) renewAll(dir string, c *Checkpoint) (n int, missing error) {
-	names, err := filepath.Glob(filepath.Join(dir, Folder, "*.tlog-proof"))
+	names, err := fs.Glob(os.DirFS(dir), Folder+"/*.tlog-proof")
 	if err != nil || len(names) == 0 {
 		return 0, fmt.Errorf("%s has no receipts", dir)
 	}
 	for _, name := range names {
-		renewed, err := s.renew(name, c)
+		renewed, err := s.renew(dir, name, c)
 		if err != nil {
 			missing = fmt.Errorf("%s: %w", name, err)
 		}
@@ -214,8 +214,8 @@ func (s *Sealer) renewAll(dir string, c *Checkpoint) (n int, missing error) {
 
 // renew proves one receipt by a checkpoint, if that is better than what it has.
 // The error says that too few have cosigned even so.
-func (s *Sealer) renew(name string, c *Checkpoint) (bool, error) {
-	p, err := os.ReadFile(name)
+func (s *Sealer) renew(dir, name string, c *Checkpoint) (bool, error) {
+	p, err := readIn(dir, name, maxProof)
 	if err != nil {
 		return false, err
 	}
@@ -235,7 +235,7 @@ func (s *Sealer) renew(name string, c *Checkpoint) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := keep(filepath.Dir(name), filepath.Base(name), proof); err != nil {
+	if err := keep(dir, name, proof); err != nil {
 		return false, err
 	}
 	return true, s.Policy.Met(c.Cosigned)

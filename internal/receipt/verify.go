@@ -46,7 +46,7 @@ func VerifyDir(dir string, a Against) ([]Verified, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", dir, err)
+		return nil, fmt.Errorf("open %s: %w", dir, bare(err))
 	}
 	defer root.Close()
 	names, err := fs.Glob(root.FS(), Folder+"/*.dsse.json")
@@ -193,6 +193,16 @@ func bare(err error) error {
 	return err
 }
 
+// readIn reads a plain file of a directory, which may be a stranger's.
+func readIn(dir, name string, limit int64) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return read(root.FS(), name, limit)
+}
+
 func read(in fs.FS, name string, limit int64) ([]byte, error) {
 	f, err := openPlain(in, name)
 	if err != nil {
@@ -201,7 +211,7 @@ func read(in fs.FS, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	p, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(p)) > limit {
-		err = errors.New("longer than any receipt")
+		err = errors.New("longer than any that kvcanary writes")
 	}
 	return p, err
 }

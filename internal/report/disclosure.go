@@ -136,6 +136,22 @@ func addFile(z *zip.Writer, run *Run, name string, mode fs.FileMode, data []byte
 	return err
 }
 
+// maxReceipt bounds a file of a receipt, bytes: a list of all files of a run of
+// a million exchanges is below.
+const maxReceipt = 256 << 20
+
+// readPlain reads a plain file, and nothing that could keep who reads it waiting.
+func readPlain(in fs.FS, name string) ([]byte, error) {
+	st, err := fs.Stat(in, name)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxReceipt {
+		return nil, fmt.Errorf("%s is no plain file of a receipt", name)
+	}
+	return fs.ReadFile(in, name)
+}
+
 // addReceipts copies the receipts of a run, as far as it has any.
 func addReceipts(z *zip.Writer, run *Run) error {
 	root, err := os.OpenRoot(run.Path)
@@ -148,7 +164,7 @@ func addReceipts(z *zip.Writer, run *Run) error {
 		return err
 	}
 	for _, name := range names {
-		p, err := fs.ReadFile(root.FS(), name)
+		p, err := readPlain(root.FS(), name)
 		if err != nil {
 			return fmt.Errorf("add the receipt: %w", err)
 		}

@@ -42,6 +42,7 @@ func Open(dir string) (*Run, error) {
 			Reason: fmt.Sprintf("the run ended before its result was written; %s are kept: go on with it, or run it again", prose.Plural(len(l.Exchanges), "exchange")),
 		}
 	}
+	r.clip()
 	return r, nil
 }
 
