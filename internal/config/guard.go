@@ -65,6 +65,7 @@ type Admission struct {
 	TokensPerByte float64 // bound on the tokens that one byte of text can be; 1 or more, since a client may choose text that is a token a byte
 	Template      int     // tokens that the engine's chat template may add
 	Opaque        int     // bound on the tokens of one image, audio or file part; 0: none is known
+	Wide          float64 // bytes that a tokenizer's normalisation makes of one that is not ASCII, at most
 	Structured    float64 // bytes that the template makes of one of a tool definition; 0: by its depth
 	Margin        int     // tokens kept free below every limit
 	Count         bool    // have the engine count what bytes do not decide
@@ -118,7 +119,7 @@ type GuardKnown struct{ Engines, Allow []string }
 func GuardDefaults() Guard {
 	return Guard{
 		Listen:    Listen{Address: "127.0.0.1:8080"},
-		Admission: Admission{Policy: "closed", TokensPerByte: 1, Template: 1024, Count: true, Refresh: time.Minute, MaxAge: 10 * time.Minute},
+		Admission: Admission{Policy: "closed", TokensPerByte: 1, Wide: 3, Template: 1024, Count: true, Refresh: time.Minute, MaxAge: 10 * time.Minute},
 		Isolation: Isolation{Unknown: "pass"},
 		Watch:     Watch{Mode: "strict", MaxHeld: 4 << 20},
 		Limits: Limits{

@@ -41,7 +41,7 @@ func TestAllThatAGuardsFileCanSay(t *testing.T) {
 			{Name: "alpha", KeyEnv: "KEY_ALPHA", Concurrency: 8},
 			{Name: "beta", KeySHA256: digest},
 		}},
-		Admission: Admission{Policy: "open", TokensPerByte: 1.5, Template: 100, Opaque: 2048, Structured: 3, Margin: 64, CountOutput: true, Refresh: 30 * time.Second, MaxAge: 5 * time.Minute},
+		Admission: Admission{Policy: "open", TokensPerByte: 1.5, Wide: 11, Template: 100, Opaque: 2048, Structured: 3, Margin: 64, CountOutput: true, Refresh: 30 * time.Second, MaxAge: 5 * time.Minute},
 		Isolation: Isolation{SaltKeyFile: "keys/salt", Unknown: "refuse", Allow: []string{"previous_response_id"}},
 		Watch:     Watch{Mode: "audit", KeyFiles: []string{"keys/canary"}, MaxHeld: 131072},
 		Limits: Limits{Body: 8 << 20, Headers: 16384, Document: 4 << 20, Buffered: 128 << 20, BodyRate: 4096, Concurrency: 500, TenantAtOnce: 50,
@@ -209,6 +209,7 @@ refresh_zero | guard.yaml:4:22: refresh is 0: write a time such as 10s
 stall_number | guard.yaml:4:22: stall_time: write a time with its unit, such as 90s, 10m or 2h
 stall_zero | guard.yaml:4:22: stall_time is 0: write a time such as 10s
 structured_factor | guard.yaml:4:32: structured_factor: write a number from 1 to 1000
+wide_factor | guard.yaml:4:26: wide_factor: write a number from 1 to 100
 template_negative | guard.yaml:4:30: template_tokens is -1: it must be at least 0
 tenant_concurrency | guard.yaml:4:40: concurrency is 0: it must be at least 1
 tenant_digest | guard.yaml:5:17: key_sha256: write the key's SHA-256, 64 hexadecimal digits: printf %s "$KEY" | sha256sum

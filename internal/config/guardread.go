@@ -153,6 +153,7 @@ func (a *Admission) read(n *yaml.Node) *Error {
 		decimal("tokens_per_byte", 1, 100, &a.TokensPerByte),
 		count("template_tokens", 0, &a.Template),
 		count("opaque_tokens", 0, &a.Opaque),
+		decimal("wide_factor", 1, 100, &a.Wide),
 		decimal("structured_factor", 1, 1000, &a.Structured),
 		count("margin_tokens", 0, &a.Margin),
 		flag("count", &a.Count),

@@ -64,18 +64,14 @@ func (u *upstream) judges(now time.Time) bool {
 	return l.Tokens > 0 && (l.At.IsZero() || p.MaxAge == 0 || now.Sub(l.At) <= p.MaxAge)
 }
 
-// sized is what admission wants to know of a body.
-func sized(f request.Facts, bytes int64) admit.Body {
-	return admit.Body{Bytes: bytes, Output: f.MaxTokens, Opaque: f.Opaque, Structured: f.Structured, Depth: f.Depth}
-}
-
 // admit decides whether a prompt may go to an upstream. body is nil where it is
 // not there to be counted.
 func (t *trip) admit(u *upstream, f request.Facts, length int64, header http.Header, body []byte) error {
 	if t.route.counts {
 		return nil
 	}
-	b := sized(f, length)
+	b := admit.BodyOf(f)
+	b.Bytes = max(b.Bytes, length)
 	limit := u.gate.Limiter.Limit(f.Model)
 	d, s := u.gate.Decide(f.Model, b), admit.Size{}
 	if d.Verdict == admit.Count && body != nil {

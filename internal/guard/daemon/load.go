@@ -161,7 +161,7 @@ func (l *loader) admission() {
 	l.setup.Options.Admission = guard.Admission{
 		Policy: admit.Policy{
 			Off: c.Policy == "off", Open: c.Policy == "open", CountOutput: c.CountOutput, MaxAge: c.MaxAge,
-			TokensPerByte: c.TokensPerByte, TemplateTokens: c.Template, OpaqueTokens: c.Opaque, StructuredFactor: c.Structured,
+			TokensPerByte: c.TokensPerByte, WideFactor: c.Wide, TemplateTokens: c.Template, OpaqueTokens: c.Opaque, StructuredFactor: c.Structured,
 		},
 		NoCount: !c.Count, Margin: c.Margin, Refresh: c.Refresh,
 	}
