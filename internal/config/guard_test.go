@@ -128,6 +128,24 @@ func TestEveryRuleOfAGuardHasItsMessage(t *testing.T) {
 	}
 }
 
+// A path is no key, however mixed its folders are called; a key in its place is.
+func TestPathsAreNoKeys(t *testing.T) {
+	const rest = "\nupstreams: [{name: a, base_url: http://a}]\ntenants: any\n"
+	for value, good := range map[string]bool{
+		"/tmp/TestNothingIsWritten964681933Own/aB3dE5fG7hI9jK1lM2nO4/salt": true, "./keys/aB3dE5fG7hI9jK1lM2nO4pQ6": true, "keys/salt": true,
+		"aB3dE5fG7hI9jK1lM2nO4pQ6rS8": false, "sk-proj-000000000000": false, "/keys/sk-proj-000000000000": false,
+	} {
+		_, err := ReadGuard("guard.yaml", []byte("isolation: {salt_key_file: "+value+"}"+rest), guardKnown)
+		if (err == nil) != good {
+			t.Errorf("%s: %v", value, err)
+		}
+		_, err = ReadRun("run.yaml", []byte("key_file: "+value), known)
+		if (err == nil) != good {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
 func TestAllThatIsWrongIsSaid(t *testing.T) {
 	_, err := ReadGuard("guard.yaml", []byte("listen: {address: x}\nwatch: {mode: off, mdoe: off}\nupstreams:\n  - name: a\n  - base_url: http://b\nlimit: {}\n"), guardKnown)
 	bad, ok := errors.AsType[*Error](err)

@@ -25,7 +25,7 @@ func (g *Guard) fields(root *yaml.Node, known GuardKnown) *Error {
 		field{"metrics", func(n *yaml.Node) *Error { return object(n, "metrics", address("listen", &g.Metrics)) }},
 		field{"traces", g.Traces.read},
 		field{"receipts", g.Receipts.read},
-		str("findings_file", &g.Findings),
+		file("findings_file", &g.Findings),
 		field{"log", func(n *yaml.Node) *Error {
 			return object(n, "log", choice("format", []string{"text", "json"}, &g.Log))
 		}},
@@ -44,13 +44,13 @@ func (g *Guard) fields(root *yaml.Node, known GuardKnown) *Error {
 }
 
 func (l *Listen) read(n *yaml.Node) *Error {
-	address, socket := address("address", &l.Address), str("socket", &l.Socket)
+	address, socket := address("address", &l.Address), file("socket", &l.Socket)
 	both := 0
 	count := func(f field) field {
 		return field{f.name, func(n *yaml.Node) *Error { both++; return f.set(n) }}
 	}
 	if err := object(n, "listen", count(address), count(socket),
-		str("tls_cert", &l.Cert), str("tls_key", &l.Key), str("client_ca", &l.ClientCA), flag("health", &l.Health)); err != nil {
+		file("tls_cert", &l.Cert), file("tls_key", &l.Key), file("client_ca", &l.ClientCA), flag("health", &l.Health)); err != nil {
 		return err
 	}
 	switch {
@@ -78,10 +78,10 @@ func (g *Guard) upstreams(n *yaml.Node, known GuardKnown) *Error {
 			listOf(serverURL, "workers", &u.Workers),
 			variable("key_env", &u.KeyEnv),
 			flag("forward_key", &u.ForwardKey),
-			str("ca", &u.CA),
-			str("client_cert", &u.Cert),
-			str("client_key", &u.ClientKey),
-			str("socket", &u.Socket),
+			file("ca", &u.CA),
+			file("client_cert", &u.Cert),
+			file("client_key", &u.ClientKey),
+			file("socket", &u.Socket),
 			path("health_path", &u.HealthPath),
 			field{"limits", u.Limits.read},
 		); err != nil {
@@ -171,7 +171,7 @@ func (a *Admission) read(n *yaml.Node) *Error {
 
 func (i *Isolation) read(n *yaml.Node, known GuardKnown) *Error {
 	return object(n, "isolation",
-		str("salt_key_file", &i.SaltKeyFile),
+		file("salt_key_file", &i.SaltKeyFile),
 		choice("unknown_fields", []string{"pass", "refuse"}, &i.Unknown),
 		field{"allow", func(n *yaml.Node) *Error {
 			return list(n, "allow", func(_ int, entry *yaml.Node) *Error {
@@ -192,7 +192,7 @@ func (i *Isolation) read(n *yaml.Node, known GuardKnown) *Error {
 func (w *Watch) read(n *yaml.Node) *Error {
 	return object(n, "watch",
 		choice("mode", []string{"strict", "audit", "off"}, &w.Mode),
-		texts("key_files", &w.KeyFiles),
+		listOf(file, "key_files", &w.KeyFiles),
 		count("max_held", 4096, &w.MaxHeld),
 	)
 }
@@ -232,7 +232,7 @@ func (t *Traces) read(n *yaml.Node) *Error {
 }
 
 func (r *Receipts) read(n *yaml.Node) *Error {
-	if err := object(n, "receipts", str("dir", &r.Dir), str("key_file", &r.KeyFile)); err != nil {
+	if err := object(n, "receipts", file("dir", &r.Dir), file("key_file", &r.KeyFile)); err != nil {
 		return err
 	}
 	if r.Dir == "" {

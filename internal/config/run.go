@@ -68,8 +68,8 @@ func (r *Run) fields(root *yaml.Node, known Known) *Error {
 		}},
 		count("concurrency", 1, &r.Concurrency),
 		seed("seed", &r.Seed),
-		str("key_file", &r.KeyFile),
-		str("out", &r.Out),
+		file("key_file", &r.KeyFile),
+		file("out", &r.Out),
 	)
 }
 
@@ -85,10 +85,10 @@ func (r *Run) target(n *yaml.Node, known Known) *Error {
 		}},
 		field{"headers", func(n *yaml.Node) *Error { return named(n, "headers", &r.Headers) }},
 		field{"query", func(n *yaml.Node) *Error { return named(n, "query", &r.Query) }},
-		str("ca", &r.CA),
-		str("client_cert", &r.ClientCert),
-		str("client_key", &r.ClientKey),
-		str("socket", &r.Socket),
+		file("ca", &r.CA),
+		file("client_cert", &r.ClientCert),
+		file("client_key", &r.ClientKey),
+		file("socket", &r.Socket),
 	)
 }
 

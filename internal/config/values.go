@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,20 @@ import (
 )
 
 // str takes a text. A value that looks like a key is refused wherever it stands.
-func str(what string, out *string) field {
+func str(what string, out *string) field { return words(what, looksSecret, out) }
+
+// file takes the path of a file, a folder or a socket. One that is written as a
+// path may be as mixed as a key is: names of folders are given out by machines.
+func file(what string, out *string) field {
+	return words(what, func(s string) bool {
+		if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") {
+			return slices.ContainsFunc(strings.Split(s, "/"), beginsAsKey)
+		}
+		return looksSecret(s)
+	}, out)
+}
+
+func words(what string, secret func(string) bool, out *string) field {
 	return field{what, func(n *yaml.Node) *Error {
 		if err := scalar(n, what, "a text"); err != nil {
 			return err
@@ -22,7 +36,7 @@ func str(what string, out *string) field {
 		if n.Tag != "!!str" && n.Tag != "!!int" && n.Tag != "!!float" {
 			return at(n, "%s holds %s: write a text, in quotes if it looks like something else", what, kindOf(n))
 		}
-		if looksSecret(n.Value) {
+		if secret(n.Value) {
 			return at(n, "%s: this looks like a key: no key belongs into a file, name the environment variable that holds it", what)
 		}
 		if n.Value == "" {
@@ -209,11 +223,13 @@ var (
 // long and as mixed as only random text is.
 func looksSecret(s string) bool {
 	s = strings.TrimSpace(s)
-	if len(s) >= 8 && keyBegins.MatchString(s) {
+	if beginsAsKey(s) {
 		return true
 	}
 	return keyBody.MatchString(s) && mixed(s)
 }
+
+func beginsAsKey(s string) bool { return len(s) >= 8 && keyBegins.MatchString(s) }
 
 // mixed reports whether digits, capitals and small letters change places again
 // and again. Names of models, files and variables stay with one for a while.

@@ -34,8 +34,8 @@ type Tracing struct {
 
 // TracedUpstream is what spans say of an upstream.
 type TracedUpstream struct {
-	Host     string // server.address
-	Port     int    // server.port; 0 unknown
+	Host string // server.address
+	Port int    // server.port; 0 unknown
 }
 
 // Tracer sends a span for each request to a collector of OpenTelemetry, in the
