@@ -1,9 +1,7 @@
 package request
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"net/http"
 	"slices"
 	"strconv"
@@ -76,6 +74,8 @@ type machine struct {
 	over   bool   // it is longer than what is looked at
 	kind   byte   // its first byte
 	value  []byte // as it is written, without quotes
+
+	beyond int64 // bytes beyond ASCII in the piece of a string gone over last
 
 	model   string // that was read last, also of an earlier body
 	facts   Facts
@@ -157,22 +157,7 @@ func (m *machine) feed(in []byte) (used int) {
 		}
 	}
 	m.taken += int64(i)
-	m.facts.Wide += wide(in[:i])
 	return i
-}
-
-// wide counts the bytes that are not ASCII.
-func wide(p []byte) (n int64) {
-	const high = 0x8080808080808080
-	for ; len(p) >= 8; p = p[8:] {
-		if w := binary.LittleEndian.Uint64(p) & high; w != 0 {
-			n += int64(bits.OnesCount64(w))
-		}
-	}
-	for _, c := range p {
-		n += int64(c >> 7)
-	}
-	return n
 }
 
 // anew reports whether the place is one of those that a template writes anew.

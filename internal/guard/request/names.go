@@ -34,6 +34,7 @@ func (m *machine) name(in []byte, from, i int) int {
 	case !closed:
 		return 0
 	}
+	m.facts.Wide += m.beyond
 	name := in[i+1 : end-1]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		m.scratch = unescape(m.scratch[:0], name)

@@ -100,7 +100,7 @@ type Facts struct {
 	// at least a byte each has no more tokens for the prompt than that, but for
 	// opaque parts and for what the chat template adds.
 	Bytes  int64
-	Wide   int64 // those of them that are not ASCII: a tokenizer may normalise these into more
+	Wide   int64 // bytes of what is not ASCII, escapes taken for what they stand for: a tokenizer may normalise these into more
 	Opaque int   // parts whose tokens the bytes do not bound
 	Turns  int   // messages, parts of messages and prompts, to each of which a template may add
 	// Structured is how many of the bytes a chat template writes anew instead of

@@ -39,6 +39,7 @@ func (m *machine) text(in []byte, i int) int {
 		return 0
 	}
 	m.put(in[i:j])
+	m.facts.Wide += m.beyond
 	if m.taking {
 		m.take(in[i:j], done)
 	}
@@ -49,8 +50,11 @@ func (m *machine) text(in []byte, i int) int {
 }
 
 // characters goes over the characters of a string, past its closing quote if it
-// comes. It stops before a character of which only a part is there.
+// comes. It stops before a character of which only a part is there. What stands
+// beyond ASCII on the way is counted in m.beyond, as it stands or as what an
+// escape stands for.
 func (m *machine) characters(in []byte, i int) (end int, closed bool) {
+	m.beyond = 0
 	for j := i; ; {
 		j = plain(in, j)
 		if j == len(in) {
@@ -90,6 +94,7 @@ func (m *machine) wide(in []byte, j int) int {
 		}
 		k += n
 	}
+	m.beyond += int64(k - j)
 	return k - j
 }
 
@@ -115,6 +120,9 @@ func (m *machine) escape(in []byte, j int) int {
 		m.invalid(j, "an escape is not one of JSON's")
 		return 0
 	case !utf16.IsSurrogate(r):
+		if r >= utf8.RuneSelf {
+			m.beyond += int64(utf8.RuneLen(r))
+		}
 		return 6
 	}
 	rest := p[6:min(len(p), 12)]
@@ -123,6 +131,7 @@ func (m *machine) escape(in []byte, j int) int {
 			return 0
 		}
 		if low, ok := hex4(rest[2:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+			m.beyond += 4
 			return 12
 		}
 	}

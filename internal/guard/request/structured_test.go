@@ -42,7 +42,8 @@ func TestBytesThatAreNotASCII(t *testing.T) {
 	for body, want := range map[string]int64{
 		`{"model":"m"}`:                                    0,
 		`{"user":"naïve","prompt":"日本語"}`:                  2 + 9,
-		`{"prompt":"\u65e5"}`:                              0,
+		`{"prompt":"\u65e5\u00e9\u0041\ud83d\ude00"}`:      3 + 2 + 4,
+		`{"n\u00e4me":1,"nöm\u0065":{"ö":2}}`:              2 + 2 + 2,
 		`{"prompt":"` + strings.Repeat("é", 40_000) + `"}`: 80_000,
 	} {
 		for _, one := range []bool{false, true} {
