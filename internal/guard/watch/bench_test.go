@@ -147,7 +147,7 @@ func benchWatch(b *testing.B, events [][]byte, strict bool) {
 
 func BenchmarkWalk(b *testing.B) {
 	doc := bytes.TrimPrefix(bytes.TrimSpace([]byte(carriers[0].event(`" window"`))), []byte("data: "))
-	var k walker
+	k := walker{most: maxParts}
 	b.ReportAllocs()
 	for b.Loop() {
 		k.read(doc)

@@ -40,7 +40,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		var k walker
+		k := walker{most: maxParts}
 		k.read(doc)
 		all, ok := stringsOf(doc)
 		if !ok {

@@ -39,6 +39,9 @@ func (w *Watch) halted() bool { return w.stopped && w.o.Strict }
 func (w *Watch) line(at span) {
 	f := &w.frame
 	line := f.buf[at.from:at.to]
+	if !f.fields {
+		line = bytes.TrimLeft(line, " \t")
+	}
 	switch {
 	case len(line) == 0:
 		w.endUnit()
@@ -51,24 +54,28 @@ func (w *Watch) line(at span) {
 		w.endUnit()
 		return
 	}
-	f.fields = true
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	switch string(name) {
 	case "data":
 	case "error": // llama.cpp
 		f.failed = true
 	case "event":
-		f.name = f.value(at.to, len(value))
+		f.name, f.fields = f.value(at.to, len(value)), true
 		return
 	case "id", "retry":
+		f.fields = true
 		return
 	default:
 		if line[0] != '{' && line[0] != '[' { // a comment in an event, or nothing that a stream has
 			w.text(w.strand(linesPlace, Raw), f.buf[at.from:f.line])
+			if !f.fields {
+				w.endUnit()
+			}
 			return
 		}
 		value = line
 	}
+	f.fields = true
 	f.data = append(f.data, f.value(at.to, len(value)))
 }
 
@@ -136,7 +143,7 @@ func (w *Watch) other(unit []byte) {
 	f := &w.frame
 	w.form = form{before: w.form.before[:0], after: w.form.after[:0]}
 	data := f.all()
-	ping := !f.fields && len(f.data) == 0 // the line after a comment
+	ping := len(bytes.TrimSpace(unit)) == 0 // the line after a comment
 	if len(data) > 0 {
 		grown := w.grown
 		w.take(bytes.TrimSpace(f.at(f.name)), data)
@@ -254,7 +261,7 @@ func (w *Watch) document(failed bool) {
 	}
 	if k.over {
 		k.over = false
-		w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true, Explain: fmt.Sprintf("the answer has a document of more than %d objects and lists", maxFrames)})
+		w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true, Explain: fmt.Sprintf("the answer has a document of more than %d objects and lists, or texts", k.most)})
 	}
 	if k.counted {
 		w.counts()

@@ -10,11 +10,11 @@ import (
 const (
 	// maxStrands bounds the strands of one answer. What is over it shares one.
 	maxStrands = 1024
-	// repeated is the length from which a value that stands at a place twice in
-	// a row is taken for a field that every event repeats and read once, bytes:
-	// no two words in a row of a canary are that long and the same.
-	repeated    = 16
-	maxRepeated = 256
+	// leastField is the length from which a value that stands at a place in
+	// event after event is taken for a field that they all have, and read once,
+	// bytes: no two words in a row of a canary are that long and the same.
+	leastField = 16
+	maxField   = 256
 )
 
 // strand is one text of an answer, put together from the pieces that stand at
@@ -23,7 +23,8 @@ type strand struct {
 	channel  Channel
 	scanners []*canary.Scanner // one a key
 	length   int64             // bytes so far
-	last     []byte            // the piece that came last, if it may be one that repeats
+	field    []byte            // what all pieces so far are, if it may be a field
+	varies   bool              // it is none
 
 	// What is waited for. Rounds count how often the strand that grows most has
 	// grown, so that strands which come by turns wait for each other.
@@ -44,23 +45,26 @@ type piece struct {
 	end  int64 // where it ends in the strand, bytes
 }
 
-// repeats reports whether text is the piece that came last over again, and
-// remembers it if it may be.
+// repeats reports whether all pieces of the strand, text among them, are the
+// same: it is a field that every event repeats.
 func (s *strand) repeats(text []byte) bool {
-	if len(text) < repeated || len(text) > maxRepeated {
-		s.last = s.last[:0]
+	if s.varies {
 		return false
 	}
-	if bytes.Equal(s.last, text) {
-		return true
+	if len(s.field) > 0 {
+		s.varies = !bytes.Equal(s.field, text)
+		return !s.varies
 	}
-	s.last = s.last[:0]
+	if s.varies = len(text) < leastField || len(text) > maxField; s.varies {
+		return false
+	}
 	for _, c := range text {
 		if c >= utf8.RuneSelf || c == '\\' || c == '&' { // words may be longer than they look, or shorter
+			s.varies = true
 			return false
 		}
 	}
-	s.last = append(s.last, text...)
+	s.field = append(s.field, text...)
 	return false
 }
 

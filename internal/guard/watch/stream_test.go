@@ -448,3 +448,68 @@ func TestOwnAndThenTheirs(t *testing.T) {
 		}
 	})
 }
+
+// TestManyParts: a document of more parts than any has ends a strict watch.
+func TestManyParts(t *testing.T) {
+	for name, many := range map[string]string{"lists": strings.Repeat("[", maxEventParts), "texts": `["` + strings.Repeat(`x","`, maxEventParts+1) + `"]`} {
+		w := strict(testCoder(1))
+		if out, stopped := send(w, chatHead+"data: "+many+"\n\n", 1000); !stopped || out != chatHead || kinds(w) != "unwatched raw" {
+			t.Errorf("%s: stopped %v, %s", name, stopped, kinds(w))
+		}
+		w = New(Options{Strict: true})
+		if out, stopped := send(w, many, 1000); stopped || out != many {
+			t.Errorf("%s, no stream: stopped %v, %s", name, stopped, kinds(w))
+		}
+	}
+}
+
+// TestLinesThatAreNoEvents: documents that do not begin a line, and text that is
+// none, do not wait for an empty line.
+func TestLinesThatAreNoEvents(t *testing.T) {
+	c := testCoder(1)
+	w := strict(c)
+	for _, unit := range []string{"  {\"response\":\"is \"}\n", "\t[1]\n", "so be it.\n", "who: me 1\n", "  \n"} {
+		if release, stop := w.Write([]byte(unit)); string(release) != unit || stop {
+			t.Errorf("%q was held: %q, %v", unit, release, stop)
+		}
+	}
+	words := strings.Fields(mint(c, theirs, 3, 9))
+	for _, format := range []string{" {\"response\":\"%s \"}\n", "%s \n", "x: %s\n"} {
+		var b strings.Builder
+		for i, word := range words {
+			if format[0] == 'x' && i > 0 {
+				format = " %s\n"
+			}
+			fmt.Fprintf(&b, format, word)
+		}
+		w := strict(c)
+		out, stopped := send(w, b.String()+"1 is 1\n", 30)
+		leaked(t, w, out, stopped, strings.Join(words, " "))
+	}
+}
+
+// TestAPieceThatComesTwice: a canary of which a piece comes twice is held as any.
+func TestAPieceThatComesTwice(t *testing.T) {
+	c := testCoder(1)
+	words := strings.Fields(mint(c, theirs, 3, 14))
+	twice := strings.Join(words[3:6], " ") + " " // over 16 bytes
+	w := strict(c)
+	out, stopped := send(w, carriers[0].stream([]string{strings.Join(words[:3], " ") + " ", twice, twice, strings.Join(words[3:], " ") + " is"}), 90)
+	leaked(t, w, out, stopped, strings.Join(words[3:], " "))
+}
+
+// TestFieldsOfEveryEvent: what every event repeats does not hold the events.
+func TestFieldsOfEveryEvent(t *testing.T) {
+	w := strict(testCoder(1))
+	event := "data: {\"host\":\"garden music travel\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I am. \"}}]}\n\n"
+	held := 0
+	for i := range 50 {
+		w.Write([]byte(event))
+		if now, _ := w.Held(); i > 1 && now > 0 {
+			held++
+		}
+	}
+	if held > 0 {
+		t.Errorf("%d of 48 events were held", held)
+	}
+}

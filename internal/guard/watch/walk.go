@@ -5,8 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// maxFrames bounds how many objects and lists one document may have.
-const maxFrames = 1 << 18
+// Bounds of how many objects and lists, and texts, one document may have. An
+// event has far fewer.
+const (
+	maxParts      = 1 << 18
+	maxEventParts = 1 << 14
+)
 
 // frame is an object or a list of a document.
 type frame struct {
@@ -51,7 +55,7 @@ func (l *leaf) isLabel() bool {
 }
 
 // maxLabel is the longest text that is taken for a label, bytes.
-const maxLabel = 64
+const maxLabel = 256
 
 // walker reads JSON documents, one after the other, as far as they are that.
 // It keeps what it has allocated.
@@ -60,7 +64,8 @@ type walker struct {
 	leaves []leaf
 	octets []byte // texts that are written as lists of numbers
 	top    int32
-	over   bool // the document was too large
+	most   int  // objects and lists, or texts
+	over   bool // the document has more
 	odd    bool // something in it is no JSON
 
 	typ     []byte // its type, if it says so at the top
@@ -83,7 +88,7 @@ func (k *walker) read(doc []byte) {
 			f.class = other
 			i++
 		case '{', '[':
-			if len(k.frames) == maxFrames {
+			if len(k.frames) == k.most {
 				k.over = true
 				return
 			}
@@ -215,7 +220,11 @@ func escaped(b []byte) bool {
 }
 
 func (k *walker) leaf(l leaf) {
-	if len(l.text) > 0 {
+	switch {
+	case len(l.text) == 0:
+	case len(k.leaves) == k.most:
+		k.over = true
+	default:
 		k.leaves = append(k.leaves, l)
 	}
 }

@@ -104,7 +104,10 @@ func New(o Options) *Watch {
 	if !o.Stream {
 		o.MaxHeld = o.MaxDocument
 	}
-	w := &Watch{o: o, where: Raw}
+	w := &Watch{o: o, where: Raw, walk: walker{most: maxEventParts}}
+	if !o.Stream {
+		w.walk.most = maxParts
+	}
 	w.raw = w.scanners(func() Channel { return w.where })
 	return w
 }
