@@ -146,6 +146,10 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 }
 
+// Measure has the limits of all upstreams measured once: without it the first
+// requests after a start come before anything is known to judge them by.
+func (g *Guard) Measure(ctx context.Context) { g.setup.Load().measure(ctx) }
+
 // run looks after the upstreams of a setup.
 func (s *setup) run(ctx context.Context) {
 	s.each(func(u *upstream) {

@@ -100,6 +100,7 @@ func (d *Daemon) serve(ctx context.Context, main, side net.Listener, registry *p
 	}
 	all.Go(func() { d.guard.Run(running) })
 	all.Go(func() { d.watch(running) })
+	d.measure(ctx)
 	d.announce(main, side)
 	var err error
 	select {
@@ -146,6 +147,16 @@ func (d *Daemon) drain(server *http.Server) {
 	closing.Wait()
 	server.Close()
 	d.log.Info("drained", "cut_off", cut)
+}
+
+// atOnce is how long the first measurement of the limits may keep a guard from
+// saying that it is there. An engine that hangs is asked again.
+const atOnce = 5 * time.Second
+
+func (d *Daemon) measure(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, atOnce)
+	defer cancel()
+	d.guard.Measure(ctx)
 }
 
 // announce says where it listens, once all is ready to be asked.
