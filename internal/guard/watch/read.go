@@ -104,8 +104,10 @@ const maxAside = 4 << 10
 
 // overtake lets the unit under way go before what is held, if it may.
 func (w *Watch) overtake(may bool) {
+	w.overtook = false
 	if may && w.o.Strict && !w.stopped && len(w.waiting) > 0 && len(w.aside) < maxAside {
 		w.aside = w.frame.overtake(w.aside)
+		w.overtook = true
 	}
 }
 
@@ -143,7 +145,7 @@ func (w *Watch) other(unit []byte) {
 	f := &w.frame
 	w.form = form{before: w.form.before[:0], after: w.form.after[:0]}
 	data := f.all()
-	ping := len(bytes.TrimSpace(unit)) == 0 // the line after a comment
+	ping := w.overtook && len(bytes.TrimSpace(unit)) == 0 // the line after a comment
 	if len(data) > 0 {
 		grown := w.grown
 		w.take(bytes.TrimSpace(f.at(f.name)), data)

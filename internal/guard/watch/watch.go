@@ -82,14 +82,15 @@ type Watch struct {
 	grown    int64  // pieces so far
 	comments uint64 // the letters of the last comment
 
-	frame framer
-	form  form  // the event that came last, if the next may be like it
-	limit int64 // up to where the stream may be released, bytes
-	most  int   // most bytes held at once
-	blind bool  // of an audit: there was more than is kept, only raw is read
-	out   []byte
-	plain []byte // a text without its escapes
-	aside []byte // comments that overtake what is held
+	frame    framer
+	form     form  // the event that came last, if the next may be like it
+	limit    int64 // up to where the stream may be released, bytes
+	most     int   // most bytes held at once
+	blind    bool  // of an audit: there was more than is kept, only raw is read
+	out      []byte
+	plain    []byte // a text without its escapes
+	aside    []byte // comments that overtake what is held
+	overtook bool   // the unit before did
 
 	ended   bool // the answer has said that it ends
 	errored bool // the answer has said that it is an error
