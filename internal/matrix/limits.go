@@ -9,7 +9,7 @@ var limits = map[string]string{
 		"while its transfer is under way, and on a busy engine they wait behind others.",
 	"double_owner": "It takes an abort within a step of decode, and then two requests that get the same page and write it.",
 	"id_reuse": "The next of a name has to come when the front of the engine has forgotten the first and the rest has not: within a transfer, or a step of an answer. In some of these " +
-		"cases only one token crosses, into which no canary fits.",
+		"cases fewer words cross than make a proof.",
 	"stale_source":            "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",
 	"stream_desync":           "A reader has to take a buffer, or a parser, at the moment at which another still fills it.",
 	"early_publish:last_slot": "One slot of a page in a row of them is another's: no text comes of it, and no answer rests on one byte of its prompt alone.",

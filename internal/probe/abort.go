@@ -70,14 +70,28 @@ func manyNonces(label string, tenant, tokens, answer int, q question) Send {
 	parts := []Part{text(lead), {Kind: Token}, text("\n")}
 	for range blocks {
 		for range blockLines {
-			parts = append(parts, text(key+" "), Part{Kind: Nonce, N: 2}, text("\n"))
+			parts = append(parts, text(key+" "), Part{Kind: Nonce, N: 2}, text(", "))
 		}
-		parts = append(parts, Part{Kind: Filler, N: 1}, text("\n"))
+		parts = append(parts, Part{Kind: Filler, N: 1}, text(", "))
 	}
-	parts = append(parts, text(lineKey+" "), Part{Kind: Filler, N: answer / fillTokens}, text("\n"+wholeLine(lineKey)))
+	parts = append(parts, text("\n"+lineKey+" "), Part{Kind: Filler, N: answer / fillTokens}, text("\n"+wholeLine(lineKey)))
 	return Send{
 		Purpose: wire.Churn, Label: label, Tenant: tenant, Turns: []Turn{{"user", parts}}, Tokens: tokens,
 		Tail: "line", Asked: -1, MaxTokens: answer, Stream: true,
+	}
+}
+
+// ownLine is a short request for a whole line of canary that begins with its
+// nonce: an answer that rests on all of its prompt but the end, and in which
+// whatever is not of the line is somebody's.
+func ownLine(label string, tenant, tokens, answer int, t tail) Send {
+	q := question{tail: t}
+	return Send{
+		Purpose: wire.Unrelated, Label: label, Tenant: tenant, Tokens: tokens, Tail: q.name, Asked: 0, MaxTokens: answer,
+		Turns: []Turn{{"user", []Part{
+			text(q.keyOf(0) + " "), {Kind: Nonce, N: 0}, text(" "), {Kind: Filler, N: 1},
+			text("\n" + wholeLine(q.key(0))),
+		}}},
 	}
 }
 

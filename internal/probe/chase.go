@@ -19,7 +19,7 @@ import (
 const (
 	// firstChases leave before their answer, one at a time, each with followers
 	// behind it: few, for they wait for each other.
-	firstChases, fewFollowers = 24, 2
+	firstChases, fewFollowers = 32, 2
 	// answerChases leave in their answers, as many at a time as come behind them.
 	answerChases, followers = 8, 4
 	// chasedTokens is the length of one that leaves before its answer: it has more
@@ -71,8 +71,16 @@ func (c *churn) chaseAnswers(n int) []Send {
 func (c *churn) follow(n, followers int) []Send {
 	var batch []Send
 	for i := range followers {
-		batch = append(batch, c.stayer("behind", (n+1+i)%c.env.Tenants, 0, questionNo(n)).arm(wire.ArmLoad, 1))
+		batch = append(batch, c.line("behind", (n+1+i)%c.env.Tenants, questionNo(n).tail).arm(wire.ArmLoad, 1))
 	}
 	batch[0].Behind = true
 	return batch
+}
+
+// line is a request for a line of its own, all of which comes back.
+func (c *churn) line(label string, tenant int, t tail) Send {
+	s := ownLine(label, tenant, capped(c.env, c.env.MaxAnswer+lineRest+c.env.page()*(c.sent%3)), c.env.MaxAnswer, t)
+	s.Stream = c.sent%2 == 0
+	c.sent++
+	return s
 }

@@ -49,6 +49,9 @@ func newChurn(e Env) *churn {
 	c := &churn{env: e}
 	for i := range quietAsks {
 		c.add(func() []Send {
+			if i%5 == 1 {
+				return []Send{c.line("quiet", i%e.Tenants, tails[i%len(tails)]).arm(wire.ArmNull, 1)}
+			}
 			return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)}
 		})
 	}

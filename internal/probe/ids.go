@@ -34,8 +34,9 @@ const (
 )
 
 // givenUps are the moments at which clients leave: in the transfer behind
-// prefill, where much is still on its way, and in the answer.
-var givenUps = []leaving{{part: 0.7}, {text: 1}, {part: 0.9}, {part: 0.5}, {text: 24}}
+// prefill, where much is still on its way, and most of them in the answer, where
+// what has not come yet can be told by its words.
+var givenUps = []leaving{{part: 0.7}, {text: 1}, {text: 8}, {part: 0.9}, {text: 24}, {text: 16}, {part: 0.5}}
 
 type ids struct {
 	env Env
@@ -67,7 +68,7 @@ func (d *ids) batches(round int) []func() []Send {
 	}
 	for i, l := range givenUps {
 		n := round*len(givenUps) + i
-		out = append(out, func() []Send { return d.givenUp(n, l) }, func() []Send { return d.reuse(n) })
+		out = append(out, func() []Send { return append(d.givenUp(n, l), d.reuse(n)...) })
 	}
 	for range plainEach {
 		out = append(out, d.plainOne)
@@ -125,7 +126,7 @@ func (d *ids) traces(round int) []Send {
 // givenUp is a request whose client goes away. It asks for a long answer, so
 // that much is still to come for it.
 func (d *ids) givenUp(n int, l leaving) []Send {
-	s := longLine("given up, "+l.String(), n%d.env.Tenants, capped(d.env, 2048), d.env.MaxAnswer)
+	s := longLine("given up, "+l.String(), n%d.env.Tenants, capped(d.env, 1024), d.env.MaxAnswer)
 	s.RequestID, s.TraceID = d.id("reuse", n), d.id("retrace", n)
 	s.Hangup = l.hangup(cmp.Or(d.first, unknownFirst))
 	return []Send{s}
@@ -139,6 +140,7 @@ func (d *ids) reuse(n int) []Send {
 		q := questionNo(d.sent)
 		s.Turns, s.Tokens, s.Tail, s.Asked = compact(q), capped(d.env, quickTokens), q.name, q.place
 		s.RequestID, s.TraceID = d.id("reuse", n), d.id("retrace", n)
+		s.Behind = i == 0
 		batch = append(batch, s)
 	}
 	return batch

@@ -57,17 +57,10 @@ func (s *interleave) Next(done []wire.Exchange) []Send {
 // stream asks for a whole line of canary that begins with its nonce: long, and
 // whatever stands in it that is not of the line is somebody's.
 func (s *interleave) stream(i int) Send {
-	q := question{tail: tails[(i+s.round)%len(tails)]}
 	tokens := capped(s.env, 320+40*((i*3+s.round)%streams))
-	turn := Turn{"user", []Part{
-		text(q.keyOf(0) + " "), {Kind: Nonce, N: 0}, text(" "), {Kind: Filler, N: 1},
-		text("\n" + wholeLine(q.key(0))),
-	}}
-	return Send{
-		Purpose: wire.Unrelated, Label: fmt.Sprintf("round %d, stream %d", s.round-alone, i+1), Tenant: i % s.env.Tenants,
-		Turns: []Turn{turn}, Tokens: tokens, Tail: q.name, Asked: 0, MaxTokens: s.env.MaxAnswer,
-		Stream: true, Pace: slowest * time.Duration(i%4) / 3,
-	}
+	out := ownLine(fmt.Sprintf("round %d, stream %d", s.round-alone, i+1), i%s.env.Tenants, tokens, s.env.MaxAnswer, tails[(i+s.round)%len(tails)])
+	out.Stream, out.Pace = true, slowest*time.Duration(i%4)/3
+	return out
 }
 
 func (s *interleave) Missing() string {
