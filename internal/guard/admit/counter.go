@@ -68,6 +68,7 @@ type CounterOptions struct {
 	Timeout time.Duration // that one count may take, the wait for its turn included
 	AtOnce  int           // counts under way at a time
 	Keep    int           // tallies kept; 0 for none
+	Fresh   time.Duration // how long what was counted and proven holds: the engine may come to serve another model by the same name
 	Now     func() time.Time
 }
 
@@ -82,6 +83,7 @@ type Counter struct {
 	kept    *recent
 	flights map[digest]*flight
 	worked  map[string]int // by dialect: the way that answered last
+	tenants map[string]int // flights of each
 	proofs  map[proofKey]proof
 }
 
@@ -96,12 +98,18 @@ var (
 	ErrUnsound = errors.New("the upstream's count cannot be relied on")
 )
 
+var errWaiting = errors.New("too many prompts wait to be counted: try again")
+
+// waitingPerTurn is how many counts of a tenant may wait for each turn that it
+// could have.
+const waitingPerTurn = 8
+
 // NewCounter returns a counter that has not asked yet.
 func NewCounter(o CounterOptions) *Counter {
 	root := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/v1"), "/")
 	return &Counter{
 		o: o, root: root, turns: make(chan struct{}, max(1, o.AtOnce)), kept: newRecent(o.Keep),
-		flights: map[digest]*flight{}, worked: map[string]int{}, proofs: map[proofKey]proof{},
+		flights: map[digest]*flight{}, worked: map[string]int{}, tenants: map[string]int{}, proofs: map[proofKey]proof{},
 	}
 }
 
@@ -123,12 +131,18 @@ func (c *Counter) Count(ctx context.Context, q Question) (Tally, error) {
 	}
 	key := asked.digest(q)
 	c.mu.Lock()
-	if t, ok := c.kept.get(key); ok {
+	if t, ok := c.kept.get(key, c.o.Now().Add(-c.o.Fresh)); ok {
 		c.mu.Unlock()
 		return t, nil
 	}
 	f := c.flights[key]
 	if f == nil {
+		// One tenant alone must not keep the others from being counted.
+		if c.tenants[q.Tenant] >= max(1, c.o.AtOnce/2)*waitingPerTurn {
+			c.mu.Unlock()
+			return Tally{}, errWaiting
+		}
+		c.tenants[q.Tenant]++
 		f = &flight{done: make(chan struct{})}
 		var within context.Context
 		within, f.cancel = context.WithTimeout(context.WithoutCancel(ctx), c.o.Timeout)
@@ -170,16 +184,19 @@ func (c *Counter) fly(ctx context.Context, f *flight, key digest, q Question, as
 		f.tally, f.err = c.safely(ctx, q, asked)
 		<-c.turns
 	case <-ctx.Done():
-		f.err = errors.New("too many prompts wait to be counted: try again")
+		f.err = errWaiting
 	}
-	if f.err != nil && ctx.Err() != nil {
+	if f.err != nil && f.err != errWaiting && ctx.Err() != nil {
 		f.err = fmt.Errorf("the count did not end within %s", c.o.Timeout)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.land(f, key)
+	if c.tenants[q.Tenant]--; c.tenants[q.Tenant] == 0 {
+		delete(c.tenants, q.Tenant)
+	}
 	if f.err == nil {
-		c.kept.put(key, f.tally)
+		c.kept.put(key, f.tally, c.o.Now())
 	}
 	close(f.done)
 }

@@ -97,7 +97,7 @@ func (s *counting) requests() int {
 func counterOf(s *counting, engine string) *Counter {
 	return NewCounter(CounterOptions{
 		URL: "http://u/v1/", Engine: func() string { return engine }, Client: &http.Client{Transport: inMemory{"u": s}},
-		Timeout: 10 * time.Second, AtOnce: 2, Keep: 2, Now: time.Now,
+		Timeout: 10 * time.Second, AtOnce: 2, Keep: 2, Fresh: time.Hour, Now: time.Now,
 	})
 }
 
@@ -338,7 +338,7 @@ func TestManyCountsAtOnce(t *testing.T) {
 		var mu sync.Mutex
 		for i := range 30 {
 			all.Go(func() {
-				_, err := c.Count(t.Context(), Question{Dialect: "openai", Body: chat(11 + i), Limit: 100})
+				_, err := c.Count(t.Context(), Question{Tenant: fmt.Sprint(i), Dialect: "openai", Body: chat(11 + i), Limit: 100})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -354,6 +354,32 @@ func TestManyCountsAtOnce(t *testing.T) {
 		all.Wait()
 		if counted < 18 || counted > 20 || counted+gaveUp != 30 {
 			t.Errorf("%d counted, %d gave up", counted, gaveUp)
+		}
+
+		// One tenant may have eight waiting for its one turn, and no more.
+		before, counted, gaveUp = s.requests(), 0, 0
+		for i := range 30 {
+			all.Go(func() {
+				_, err := c.Count(t.Context(), Question{Tenant: "a", Dialect: "openai", Body: chat(11 + i), Limit: 100})
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					counted++
+				} else if errors.Is(err, errWaiting) {
+					gaveUp++
+				}
+			})
+		}
+		all.Wait()
+		if counted != 8 || gaveUp != 22 || s.requests()-before != 8 {
+			t.Errorf("of one tenant %d counted, %d gave up, %d requests", counted, gaveUp, s.requests()-before)
+		}
+
+		// What was counted an hour ago may be of another model.
+		before = s.requests()
+		time.Sleep(time.Hour + time.Second)
+		if _, err := c.Count(t.Context(), Question{Dialect: "openai", Body: chat(10), Limit: 100}); err != nil || s.requests()-before < 2 {
+			t.Errorf("after an hour: %v, %d requests", err, s.requests()-before)
 		}
 
 		// Who leaves does not take the count away from others; the last does.
@@ -381,8 +407,8 @@ func TestManyCountsAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if len(c.flights) != 0 || len(c.turns) != 0 {
-			t.Errorf("left behind: %d flights, %d turns", len(c.flights), len(c.turns))
+		if len(c.flights) != 0 || len(c.turns) != 0 || len(c.tenants) != 0 {
+			t.Errorf("left behind: %d flights, %d turns, %d tenants", len(c.flights), len(c.turns), len(c.tenants))
 		}
 	})
 }

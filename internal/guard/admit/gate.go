@@ -40,6 +40,9 @@ type GateOptions struct {
 	Log     *slog.Logger
 }
 
+// fresh is how long a count holds.
+const fresh = 10 * time.Minute
+
 // NewGate returns a gate that has not asked yet. [Limiter.Run] of its limiter
 // has to run.
 func NewGate(o GateOptions) *Gate {
@@ -57,7 +60,7 @@ func NewGate(o GateOptions) *Gate {
 	g := &Gate{Limiter: NewLimiter(lo), Policy: o.Policy, Now: o.Now}
 	if !o.NoCount {
 		g.Counter = NewCounter(CounterOptions{
-			URL: o.URL, Client: o.Client, Timeout: o.Timeout, AtOnce: cmp.Or(o.AtOnce, 4), Keep: cmp.Or(o.Keep, 4096), Now: o.Now,
+			URL: o.URL, Client: o.Client, Timeout: o.Timeout, AtOnce: cmp.Or(o.AtOnce, 4), Keep: cmp.Or(o.Keep, 4096), Fresh: fresh, Now: o.Now,
 			Engine: func() string { return cmp.Or(o.Engine, g.Limiter.Engine()) },
 		})
 	}

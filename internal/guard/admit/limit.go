@@ -31,10 +31,19 @@ type Given struct {
 	Decode  int // smallest KV pool of the decode workers
 }
 
-// reserves are how many tokens an engine keeps of the smaller of context and
-// pool: a prompt fits if it is shorter by so much. All keep one for the answer;
-// SGLang's scheduler refuses from min(context, pool) - 6 on.
-var reserves = map[string]int{"sglang": 7}
+// kept is how many tokens an engine keeps of context and pool: a prompt fits if
+// it is shorter by so much. All keep one for the answer. SGLang's scheduler
+// refuses from min(context, pool) - 6 on; LMDeploy's PyTorch engine keeps a
+// block of the pool besides those that it reserves.
+func kept(f *engine.Facts) (ofPool, ofContext int) {
+	switch f.Engine {
+	case "sglang":
+		return 7, 7
+	case "lmdeploy":
+		return 1 + 2*max(0, f.PageSize.Value), 1
+	}
+	return 1, 1
+}
 
 // smallest collects bounds and keeps the lowest of them. Of equals the first
 // stays, so the most telling is to come first.
@@ -108,19 +117,23 @@ func unknown(workers, silent, unasked int, known smallest) string {
 // bound takes what one worker says and reports whether that holds for its pool
 // as well.
 func bound(f *engine.Facts, model string, prompt, total *smallest) bool {
-	kept := max(1, reserves[f.Engine])
+	if f.Engine == "ollama" && model != "" && f.ContextOf(model) == 0 {
+		// It states the window of a model that is loaded, and cuts what is longer.
+		return false
+	}
+	keptPool, keptContext := kept(f)
 	pool, decode := f.Pool, f.DecodePool
 	if f.Role.Value == "decode" && decode.Value == 0 {
 		pool, decode = engine.Number{}, f.Pool
 	}
 	if usable(pool) {
-		prompt.less(pool.Value, kept, "pool", pool.Source)
+		prompt.less(pool.Value, keptPool, "pool", pool.Source)
 	}
 	context, from := f.Context.Value, f.Context.Source
 	if n := f.ContextOf(model); n > 0 && !f.Router.On {
 		context, from = n, "what the engine states for this model"
 	}
-	prompt.less(context, kept, "context", from)
+	prompt.less(context, keptContext, "context", from)
 	total.take(context, fmt.Sprintf("context %s, from %s", prose.Thousands(context), from))
 	if usable(f.MaxInput) {
 		prompt.less(f.MaxInput.Value, 1, "shortest refused prompt", f.MaxInput.Source)
@@ -130,6 +143,9 @@ func bound(f *engine.Facts, model string, prompt, total *smallest) bool {
 		total.take(max(1, decode.Value-f.Reserve.Value), fmt.Sprintf("decode pool %s, from %s", prose.Thousands(decode.Value), decode.Source))
 	} else if f.Role.Value != "prefill" && usable(pool) {
 		total.take(pool.Value, fmt.Sprintf("pool %s, from %s", prose.Thousands(pool.Value), pool.Source))
+	}
+	if f.Router.Is(true) && len(f.Behind) == 0 {
+		return false // its numbers are of one worker, and which that is it does not say
 	}
 	return usable(f.Pool) || usable(f.MaxInput)
 }

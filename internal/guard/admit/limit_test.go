@@ -26,6 +26,11 @@ func TestLimits(t *testing.T) {
 	hoped := engine.Facts{Engine: "sglang", Context: number(100, "c"), Pool: engine.Number{Value: 90, Source: "p", AtMost: true}}
 	upTo := lab
 	upTo.MaxInput = number(9000, "shorter")
+	lab.Behind = []engine.Facts{{Engine: "sglang"}, {Engine: "sglang"}}
+	small.Behind, upTo.Behind = lab.Behind, lab.Behind
+	dynamo := engine.Facts{Engine: "dynamo", Pool: number(5000, "blocks"), Router: engine.Flag{Known: true, On: true}}
+	lmdeploy := engine.Facts{Engine: "lmdeploy", Pool: number(6400, "blocks"), PageSize: number(64, "size")}
+	ollama := engine.Facts{Engine: "ollama", Context: number(4096, "ps"), Pool: number(4096, "ps"), Models: []engine.Model{{ID: "a", Context: 4096}, {ID: "b"}}}
 	tiny := engine.Facts{Engine: "sglang", Pool: number(3, "p")}
 	for name, c := range map[string]struct {
 		workers       []engine.Facts
@@ -46,6 +51,11 @@ func TestLimits(t *testing.T) {
 		"a window is no pool":        {[]engine.Facts{hosted}, Given{}, 0, "m", 0, 0, "the engine says neither how large its KV pool is nor from which length on it refuses (all that is known: context 128,000 less reserve 1, from GET /v1/models max_model_len): state the pool under limits, or let the guard read where the engine states it"},
 		"one worker without a pool":  {[]engine.Facts{lab, hosted}, Given{}, 0, "m", 0, 0, "1 of 2 says how large its KV pool is or from which length on it refuses (all that is known: pool 10,640 less reserve 7, from GET /server_info prefill[].max_total_num_tokens): state the pool under limits, or let the guard read where the engine states it"},
 		"at most is no bound":        {[]engine.Facts{hoped}, Given{}, 0, "m", 0, 0, "the engine says neither how large its KV pool is nor from which length on it refuses (all that is known: context 100 less reserve 7, from c): state the pool under limits, or let the guard read where the engine states it"},
+		"a router without workers":   {[]engine.Facts{dynamo}, Given{}, 0, "m", 0, 0, "the engine says neither how large its KV pool is nor from which length on it refuses (all that is known: pool 5,000 less reserve 1, from blocks): state the pool under limits, or let the guard read where the engine states it"},
+		"and its workers":            {[]engine.Facts{dynamo, vllm}, Given{}, 0, "m", 0, 0, "1 of 2 says how large its KV pool is or from which length on it refuses (all that is known: pool 5,000 less reserve 1, from blocks): state the pool under limits, or let the guard read where the engine states it"},
+		"blocks that are kept":       {[]engine.Facts{lmdeploy}, Given{}, 0, "m", 6271, 6400, "pool 6,400 less reserve 129, from blocks"},
+		"a model that is loaded":     {[]engine.Facts{ollama}, Given{}, 0, "a", 4095, 4096, "pool 4,096 less reserve 1, from ps"},
+		"one that is not":            {[]engine.Facts{ollama}, Given{}, 0, "b", 0, 0, "the engine says neither how large its KV pool is nor from which length on it refuses: state the pool under limits, or let the guard read where the engine states it"},
 		"nobody answers":             {nil, Given{}, 0, "m", 0, 0, "no worker could be asked: state the pool under limits, or let the guard read where the engine states it"},
 		"an engine that is silent":   {[]engine.Facts{{Engine: "generic"}}, Given{}, 0, "m", 0, 0, "the engine says neither how large its KV pool is nor from which length on it refuses: state the pool under limits, or let the guard read where the engine states it"},
 		"as configured":              {nil, Given{Tokens: 5000}, 0, "m", 5000, 0, "limit 5,000 of the configuration"},

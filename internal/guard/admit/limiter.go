@@ -49,7 +49,8 @@ type Limiter struct {
 // measured is the outcome of the rounds so far. It does not change.
 type measured struct {
 	workers  []worker
-	limit    Limit            // of a model that no worker lists
+	limit    Limit            // of whatever model
+	unlisted Limit            // of a model that no worker lists
 	limits   map[string]Limit // of those that some list
 	answered bool             // all workers answered in the last round
 }
@@ -93,13 +94,17 @@ func (l *Limiter) Again() {
 	}
 }
 
-// Limit is the limit that holds for a model.
+// Limit is the limit that holds for a model; for "", the one that holds whatever
+// the model is.
 func (l *Limiter) Limit(model string) Limit {
 	m := l.state.Load()
+	if model == "" {
+		return m.limit
+	}
 	if of, ok := m.limits[model]; ok {
 		return of
 	}
-	return m.limit
+	return m.unlisted
 }
 
 // Answered reports whether all workers said their limits when they were asked
@@ -186,6 +191,7 @@ func (l *Limiter) derive(workers []worker) *measured {
 	}
 	at := m.at()
 	m.limit = Of(facts, l.o.Given, l.o.Margin, "", at)
+	m.unlisted = Of(facts, l.o.Given, l.o.Margin, "\x00", at)
 	for _, model := range models {
 		m.limits[model] = Of(facts, l.o.Given, l.o.Margin, model, at)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // A counter can be wrong in a way that defeats the guard: a tokenizer that cuts
@@ -18,6 +19,7 @@ import (
 type proof struct {
 	upTo  int  // tokens: a count up to here is sound
 	tools bool // tool definitions are in it
+	at    time.Time
 }
 
 type proofKey struct{ way, dialect, model string }
@@ -35,7 +37,7 @@ func (c *Counter) prove(ctx context.Context, w *way, q Question, asked members) 
 	c.mu.Lock()
 	p, known := c.proofs[key]
 	c.mu.Unlock()
-	if known && p.upTo >= q.Limit {
+	if known && p.upTo >= q.Limit && !p.at.Before(c.o.Now().Add(-c.o.Fresh)) {
 		return p, nil
 	}
 	words := add(q.Limit, q.Limit/4+64) // a limit that grows a little is still proven
@@ -46,7 +48,7 @@ func (c *Counter) prove(ctx context.Context, w *way, q Question, asked members) 
 	if !over && n < words {
 		return proof{}, fmt.Errorf("%w: of a text of %d words it says that it has %d tokens", ErrUnsound, words, n)
 	}
-	p = proof{upTo: words, tools: c.countsTools(ctx, w, q, asked["model"])}
+	p = proof{upTo: words, tools: c.countsTools(ctx, w, q, asked["model"]), at: c.o.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.proofs) >= maxProofs {
