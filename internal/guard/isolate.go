@@ -18,6 +18,9 @@ type Isolation struct {
 	RefuseUnknown bool
 	// AllowStored lets a request name what a server keeps: earlier answers, files.
 	AllowStored bool
+	// Allow are fields that request.Table names and that clients may set after
+	// all: what a row guards against is then left to the engine.
+	Allow []string
 	// SharePromptCache leaves on the prompt cache of engines that cannot keep
 	// tenants apart in it.
 	SharePromptCache bool
@@ -54,8 +57,12 @@ func (t *trip) policy(u *upstream) request.Policy {
 	p := request.Policy{
 		Dialect: t.route.dialect, MaxBytes: t.s.Limits.BodyBytes, MaxOpaque: -1,
 		OpaqueTokens: t.s.Admission.OpaqueTokens, AllowStored: t.s.Isolation.AllowStored, RefuseUnknown: t.s.Isolation.RefuseUnknown,
+		Allow: t.s.Isolation.Allow,
+		// Nothing is put in before it is known who gets it, nor for a counter, which
+		// may not know it.
+		Counts: u == nil || t.route.counts,
 	}
-	if u == nil || t.route.counts {
+	if p.Counts {
 		return p
 	}
 	f := engineFields[u.engine()]

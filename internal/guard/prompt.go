@@ -211,7 +211,7 @@ func (t *trip) rewrite(p *prompt, u *upstream) error {
 		return bodyRefused(err)
 	}
 	if p.by == nil { // else it would name what the guard has put in itself
-		p.facts.Changed = r.Facts().Changed
+		p.facts.Changed = slices.Compact(slices.Sorted(slices.Values(append(p.facts.Changed, r.Facts().Changed...))))
 	}
 	p.held, p.whole, p.by = held.Bytes(), int64(held.Len()), u
 	return nil

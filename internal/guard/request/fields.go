@@ -1,5 +1,7 @@
 package request
 
+import "slices"
+
 // Action is what is done about a field.
 type Action uint8
 
@@ -28,6 +30,17 @@ var (
 	chats         = []string{"openai", "anthropic", "ollama"}
 	hosted        = []string{"openai", "responses", "anthropic"}
 )
+
+// Paths are the fields of the table, in its order: what a policy may allow.
+func Paths() []string {
+	var paths []string
+	for _, f := range Table {
+		if !slices.Contains(paths, f.Path) {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
+}
 
 // Table is what the guard does about the fields that reach across requests or
 // make an engine cut a prompt. What is not in it passes, unless the policy
