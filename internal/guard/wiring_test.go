@@ -116,7 +116,10 @@ func TestStreamedPromptIsJudgedAtItsEnd(t *testing.T) {
 		read = append(read, fmt.Sprint(n > heldBody/2, err == nil))
 		io.WriteString(w, `{}`)
 	})
-	f := guardBefore(t, url, pooled(2<<20))
+	f := guardBefore(t, url, func(o *Options) {
+		pooled(2 << 20)(o)
+		o.Admission.WideFactor = 1
+	})
 	plain := chatOf(heldBody + 500_000)
 	if status, h, b := f.post(t, "/v1/chat/completions", plain); status != 200 || h.Get("Kvcanary-Changed") != "" {
 		t.Errorf("%d %v %s", status, h, b)
