@@ -96,6 +96,8 @@ type Watch struct {
 	Off, Audit bool            // not at all; without holding anything back. Otherwise strictly
 	Coders     []*canary.Coder // of the keys whose canaries are looked for
 	MaxHeld    int             // bytes of one stream that are held back at most; 0: watch.DefaultHeld
+	// MaxDocument bounds an answer that is no stream, bytes; 0: watch.DefaultDocument.
+	MaxDocument int
 }
 
 func (l Limits) filled() Limits {

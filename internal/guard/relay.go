@@ -60,7 +60,7 @@ func (t *trip) look(a *answer) {
 	}
 	o := watch.Options{
 		Dialect: t.route.dialect, Stream: t.streams, Strict: !w.Audit, Failed: a.status >= 400,
-		Coders: w.Coders, Counted: t.counted, Exact: t.exact, Limit: t.rec.LimitTokens, MaxHeld: w.MaxHeld,
+		Coders: w.Coders, Counted: t.counted, Exact: t.exact, Limit: t.rec.LimitTokens, MaxHeld: w.MaxHeld, MaxDocument: w.MaxDocument,
 	}
 	if t.own != nil {
 		o.Own = t.own.has

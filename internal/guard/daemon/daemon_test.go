@@ -361,3 +361,12 @@ traces: {endpoint: "http://c", headers: {x-key: MISSING_C}}
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
+
+// TestBoundsOfAnswersReachTheWatch: what the file says of held bytes and of
+// documents is what the watch is given.
+func TestBoundsOfAnswersReachTheWatch(t *testing.T) {
+	s := checkFile(t, "bounds", base("http://127.0.0.1:1")+"tenants: any\nwatch: {mode: audit, max_held: 70000}\nlimits: {document_bytes: 50000}\n", nil)
+	if w := s.Options.Watch; !w.Audit || w.MaxHeld != 70000 || w.MaxDocument != 50000 {
+		t.Errorf("the watch gets %+v", w)
+	}
+}

@@ -193,7 +193,7 @@ func (l *loader) isolation() {
 
 func (l *loader) watch() {
 	c := l.setup.Config.Watch
-	o := guard.Watch{Off: c.Mode == "off", Audit: c.Mode == "audit", MaxHeld: c.MaxHeld}
+	o := guard.Watch{Off: c.Mode == "off", Audit: c.Mode == "audit", MaxHeld: c.MaxHeld, MaxDocument: l.setup.Config.Limits.Document}
 	for _, file := range c.KeyFiles {
 		key, err := canary.LoadKey(file)
 		if err != nil {
