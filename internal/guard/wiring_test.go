@@ -109,7 +109,11 @@ func TestEngineIsAskedAndCounts(t *testing.T) {
 func TestStreamedPromptIsJudgedAtItsEnd(t *testing.T) {
 	var mu sync.Mutex
 	var read []string
+	begun := 0
 	url := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		begun++
+		mu.Unlock()
 		n, err := io.Copy(io.Discard, r.Body)
 		mu.Lock()
 		defer mu.Unlock()
@@ -131,15 +135,22 @@ func TestStreamedPromptIsJudgedAtItsEnd(t *testing.T) {
 	if status, _, b := f.post(t, "/v1/chat/completions", plain[:len(plain)-1]+`,"truncate_prompt_tokens":5}`); status != 400 || !strings.Contains(b, "truncate_prompt_tokens") {
 		t.Errorf("with a knob: %d %s", status, b)
 	}
-	eventually(t, "the engine to have seen all", func() bool {
+	eventually(t, "the engine to have done with all that it has seen", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(read) == 3
+		return len(read) == begun
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(read, ", "); got != "true true, true false, true false" {
-		t.Errorf("large, and whole: %s", got)
+	// A connection that is reset takes with it what a busy engine has not read
+	// yet, so that it may see nothing at all of what was refused.
+	for i, got := range read {
+		if want := i == 0; strings.HasSuffix(got, " true") != want || want && got != "true true" {
+			t.Errorf("large, and whole: %s", strings.Join(read, ", "))
+		}
+	}
+	if len(read) == 0 {
+		t.Error("the engine has seen nothing")
 	}
 }
 
