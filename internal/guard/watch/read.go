@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/kvcanary/kvcanary/canary"
 )
 
 // read takes the lines that have come.
@@ -292,104 +290,6 @@ func blank(text []byte) bool {
 	return true
 }
 
-// text takes a piece of a strand.
-func (w *Watch) text(s *strand, text []byte) {
-	if s.repeats(text) {
-		s.settle()
-		return
-	}
-	if bytes.IndexByte(text, '\\') >= 0 {
-		w.plain = unescape(w.plain[:0], text)
-		text = w.plain
-	}
-	w.extend(s, text)
-}
-
-// unescape appends what stands in a JSON string to b, but for characters by
-// number: scanners read these, and one may be half of a pair whose other half
-// comes with the next piece.
-func unescape(b, text []byte) []byte {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c == '\\' && i+1 < len(text) && text[i+1] != 'u' {
-			i++
-			switch c = text[i]; c {
-			case 'b', 'f', 'n', 'r', 't':
-				c = ' '
-			}
-		}
-		b = append(b, c)
-	}
-	return b
-}
-
-// strand is the strand of a place.
-func (w *Watch) strand(place uint64, c Channel) *strand {
-	if w.guess < len(w.keys) && w.keys[w.guess] == place {
-		w.guess++
-		return w.order[w.guess-1]
-	}
-	for i, k := range w.keys {
-		if i == 16 {
-			break
-		}
-		if k == place {
-			w.guess = i + 1
-			return w.order[i]
-		}
-	}
-	if s := w.places[place]; s != nil {
-		return s
-	}
-	if len(w.order) == maxStrands {
-		return w.order[maxStrands-1]
-	}
-	s := &strand{channel: c}
-	s.scanners = w.scanners(func() Channel { return s.channel })
-	if w.places == nil {
-		w.places = map[uint64]*strand{}
-	}
-	w.places[place] = s
-	w.order, w.keys = append(w.order, s), append(w.keys, place)
-	w.guess = len(w.order)
-	return s
-}
-
-// extend puts a piece at the end of a strand.
-func (w *Watch) extend(s *strand, text []byte) {
-	w.grown++
-	s.length += int64(len(text))
-	if !w.o.Strict {
-		for _, c := range s.scanners {
-			c.Write(text)
-		}
-		return
-	}
-	if s.event != w.event {
-		s.event = w.event
-		if s.grew == w.round {
-			w.round++
-		}
-		s.grew = w.round
-	}
-	wait := canary.Pending{From: s.length, To: s.length}
-	for _, c := range s.scanners {
-		c.Write(text)
-		p := c.Pending()
-		if p.Words >= canary.MinWords-1 {
-			if h, ok := c.UnderWay(); ok {
-				w.hit(h, s.channel)
-			}
-		}
-		wait = canary.Pending{From: min(wait.From, p.From), To: p.To, Words: max(wait.Words, p.Words)}
-	}
-	s.grow(w.frame.framed(), wait, w.round)
-	if !s.waiting && s.first < len(s.pieces) {
-		s.waiting = true
-		w.waiting = append(w.waiting, s)
-	}
-}
-
 // scanRaw reads bytes of the answer as they are.
 func (w *Watch) scanRaw(b []byte) {
 	for _, c := range w.raw {
@@ -402,17 +302,4 @@ func (w *Watch) stopRaw() {
 	for _, c := range w.raw {
 		c.Reset()
 	}
-}
-
-// settle ends all strands: the answer says that no more of them will come.
-func (w *Watch) settle() {
-	for _, s := range w.order {
-		for _, c := range s.scanners {
-			c.Close()
-		}
-		s.settle()
-	}
-	clear(w.places)
-	w.order, w.keys, w.guess = w.order[:0], w.keys[:0], 0
-	w.form.strand = nil
 }

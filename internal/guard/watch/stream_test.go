@@ -149,6 +149,7 @@ func TestStrandsByTurns(t *testing.T) {
 		{"channels", carriers[0].event, carriers[1].event},
 		{"tools", data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":TEXT}}]}}]}`), data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":TEXT}}]}}]}`)},
 		{"blocks", data(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":TEXT}}`), data(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":TEXT}}`)},
+		{"blocks that begin with text", data(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":TEXT}}`), data(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":TEXT}}`)},
 		{"outputs", data(`{"type":"response.output_text.delta","output_index":0,"delta":TEXT}`), data(`{"type":"response.output_text.delta","delta":TEXT,"output_index":3}`)},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -511,5 +512,46 @@ func TestFieldsOfEveryEvent(t *testing.T) {
 	}
 	if held > 0 {
 		t.Errorf("%d of 48 events were held", held)
+	}
+}
+
+// TestManyChoices: strands that come by turns wait for each other, however many.
+func TestManyChoices(t *testing.T) {
+	c := testCoder(1)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 40).Draw(t, "choices")
+		words := mint(c, theirs, rapid.IntRange(0, 30).Draw(t, "from"), 9)
+		pieces := drawCuts(t, words+" is.")
+		their := rapid.IntRange(0, n-1).Draw(t, "theirs")
+		var b strings.Builder
+		for _, piece := range pieces {
+			for choice := range n {
+				text := "I am music. "
+				if choice == their {
+					text = piece
+				}
+				fmt.Fprintf(&b, `data: {"choices":[{"index":%d,"delta":{"content":%s}}]}`+"\n\n", choice, quote(text))
+			}
+		}
+		w := strict(c)
+		out, stopped := send(w, b.String(), 900)
+		leaked(t, w, out, stopped, "")
+		if strings.Contains(out, fmt.Sprintf(`"index":%d,`, their)) {
+			t.Fatalf("a piece of it was let out: %s", out)
+		}
+	})
+}
+
+// TestBlocksThatBeginWithText: Anthropic's text may begin where its block does.
+func TestBlocksThatBeginWithText(t *testing.T) {
+	c := testCoder(1)
+	words := mint(c, theirs, 3, 8)
+	start := named("content_block_start", `{"type":"content_block_start","index":2,"content_block":{"type":"text","text":TEXT}}`)
+	delta := named("content_block_delta", `{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":TEXT}}`)
+	w := New(Options{Dialect: "anthropic", Stream: true, Strict: true, Coders: []*canary.Coder{c}})
+	out, stopped := send(w, start(quote(words[:20]))+delta(quote(words[20:]+" is.")), 9)
+	leaked(t, w, out, stopped, "")
+	if out != "" || kinds(w) != "leak content" {
+		t.Errorf("%s; let out: %s", kinds(w), out)
 	}
 }

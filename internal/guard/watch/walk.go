@@ -236,10 +236,15 @@ const (
 	asNumbers = 7 // a list of bytes
 )
 
+// deltaKey is what a delta is called. It is a constant.
+var deltaKey = hashOf([]byte("delta"))
+
 // member takes the name of the member that comes next.
 func (k *walker) member(f *frame, name []byte) {
 	f.class, f.key = classOf(name), hashOf(name)
 	switch {
+	case string(name) == "content_block": // Anthropic's text begins in it, and goes on in deltas
+		f.key = deltaKey
 	case !f.ranks && allDigits(name):
 		f.key = anyNumber
 	case f.ranks && (f.class == other || f.class == label):

@@ -78,9 +78,11 @@ type Watch struct {
 	guess    int      // the strand that the next text belongs to, if this event is like the last
 	waiting  []*strand
 	round    int64
-	event    int64  // events so far
-	grown    int64  // pieces so far
-	comments uint64 // the letters of the last comment
+	event    int64   // events so far
+	grown    int64   // pieces so far
+	comments uint64  // the letters of the last comment
+	likely   Channel // where the last words stood that may be canary, seven or more
+	likelyAt int64   // and the event
 
 	frame    framer
 	form     form  // the event that came last, if the next may be like it
@@ -246,6 +248,9 @@ func (w *Watch) Usage() (prompt, output int) {
 func (w *Watch) hit(h canary.Hit, at Channel) {
 	if w.o.Own != nil && w.o.Own(h.ID) {
 		return
+	}
+	if at == Raw && w.likelyAt == w.event && w.likely != "" {
+		at = w.likely // it is what a strand was about to find
 	}
 	f := Finding{Kind: Leak, Channel: at, From: h.ID, Token: h.Form == canary.ShortToken, Words: h.Words, Stops: true}
 	f.Explain = fmt.Sprintf("%d words in a row of canary %v, which the request did not carry", h.Words, h.ID)
