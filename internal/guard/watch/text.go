@@ -92,9 +92,11 @@ func (w *Watch) extend(s *strand, text []byte) {
 		p := c.Pending()
 		if p.Words >= canary.MinWords-1 {
 			w.likely, w.likelyAt = s.channel, w.event
-			if h, ok := c.UnderWay(); ok {
-				w.hit(h, s.channel)
-			}
+		}
+		// Also where nothing is waited for: letters that are in no canary may stand
+		// behind the last of its words.
+		if h, ok := c.UnderWay(); ok {
+			w.hit(h, s.channel)
 		}
 		wait = canary.Pending{From: min(wait.From, p.From), To: p.To, Words: max(wait.Words, p.Words)}
 	}
