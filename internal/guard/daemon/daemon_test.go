@@ -370,3 +370,11 @@ func TestBoundsOfAnswersReachTheWatch(t *testing.T) {
 		t.Errorf("the watch gets %+v", w)
 	}
 }
+
+// What isolation allows reaches the guard: the two words, and fields by name.
+func TestAllowedFieldsReachTheGuard(t *testing.T) {
+	s := checkFile(t, "allow", base("http://127.0.0.1:1")+"tenants: any\nisolation: {allow: [options.num_ctx, stored, documents]}\n", nil)
+	if i := s.Options.Isolation; !i.AllowStored || i.SharePromptCache || strings.Join(i.Allow, " ") != "options.num_ctx documents" {
+		t.Errorf("isolation %+v", i)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/kvcanary/kvcanary/internal/engine"
 	"github.com/kvcanary/kvcanary/internal/guard"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	if err != nil {
 		return nil, Problems{err}
 	}
-	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names(), Allow: []string{allowStored, allowSharing}})
+	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names(), Allow: append([]string{allowStored, allowSharing}, request.Paths()...)})
 	if bad, ok := errors.AsType[*config.Error](err); ok {
 		var all Problems
 		for _, e := range bad.All() {
@@ -178,6 +179,11 @@ func (l *loader) isolation() {
 	o := &l.setup.Options.Isolation
 	o.RefuseUnknown = c.Unknown == "refuse"
 	o.AllowStored, o.SharePromptCache = slices.Contains(c.Allow, allowStored), slices.Contains(c.Allow, allowSharing)
+	for _, path := range request.Paths() {
+		if slices.Contains(c.Allow, path) {
+			o.Allow = append(o.Allow, path)
+		}
+	}
 	if c.SaltKeyFile == "" {
 		return
 	}
