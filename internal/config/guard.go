@@ -10,6 +10,7 @@ type Guard struct {
 	Admission Admission
 	Isolation Isolation
 	Watch     Watch
+	Synthetic Synthetic
 	Limits    Limits
 	Metrics   string // address that metrics and health are served on, "" for none
 	Traces    Traces
@@ -88,6 +89,15 @@ type Watch struct {
 	MaxHeld  int // bytes of one stream
 }
 
+// Synthetic is a tenant of the guard's own that plants canaries; there is none
+// without KeyFile.
+type Synthetic struct {
+	KeyFile, Model string
+	Every          time.Duration // between two prompts, on average
+	Words          int           // of the longest prompt
+	TokensPerDay   int
+}
+
 // Limits bound what clients and engines may take.
 type Limits struct {
 	Body, Headers             int // bytes
@@ -127,8 +137,9 @@ func GuardDefaults() Guard {
 			HeaderTime: 10 * time.Second, BodyTime: 30 * time.Second, ConnectTime: 5 * time.Second,
 			StallTime: 10 * time.Minute, WriteTime: time.Minute, IdleTime: 2 * time.Minute, DrainTime: 30 * time.Second, HealthTime: 5 * time.Second,
 		},
-		Traces: Traces{Ratio: 1},
-		Log:    "text",
+		Synthetic: Synthetic{Every: time.Minute, Words: 500, TokensPerDay: 1_000_000},
+		Traces:    Traces{Ratio: 1},
+		Log:       "text",
 	}
 }
 

@@ -44,6 +44,7 @@ func TestAllThatAGuardsFileCanSay(t *testing.T) {
 		Admission: Admission{Policy: "open", TokensPerByte: 1.5, Wide: 11, Template: 100, Opaque: 2048, Structured: 3, Margin: 64, CountOutput: true, Refresh: 30 * time.Second, MaxAge: 5 * time.Minute},
 		Isolation: Isolation{SaltKeyFile: "keys/salt", Unknown: "refuse", Allow: []string{"previous_response_id"}},
 		Watch:     Watch{Mode: "audit", KeyFiles: []string{"keys/canary"}, MaxHeld: 131072},
+		Synthetic: Synthetic{KeyFile: "keys/synthetic", Model: "glm", Every: 30 * time.Second, Words: 2000, TokensPerDay: 5_000_000},
 		Limits: Limits{Body: 8 << 20, Headers: 16384, Document: 4 << 20, Buffered: 128 << 20, BodyRate: 4096, Concurrency: 500, TenantAtOnce: 50,
 			HeaderTime: 5 * time.Second, BodyTime: 20 * time.Second, ConnectTime: 2 * time.Second, StallTime: 2 * time.Minute,
 			WriteTime: 30 * time.Second, IdleTime: time.Minute, DrainTime: 20 * time.Second, HealthTime: 2 * time.Second},
@@ -227,7 +228,9 @@ refresh_zero | guard.yaml:4:22: refresh is 0: write a time such as 10s
 stall_number | guard.yaml:4:22: stall_time: write a time with its unit, such as 90s, 10m or 2h
 stall_zero | guard.yaml:4:22: stall_time is 0: write a time such as 10s
 structured_factor | guard.yaml:4:32: structured_factor: write a number from 1 to 1000
-wide_factor | guard.yaml:4:26: wide_factor: write a number from 1 to 100
+synthetic_fast | guard.yaml:4:12: every is 10ms: a prompt a second is the most
+synthetic_no_key | guard.yaml:4:12: synthetic has no key_file: name the key that its canaries are made with
+synthetic_no_model | guard.yaml:4:12: synthetic has no model: name the one to ask
 template_negative | guard.yaml:4:30: template_tokens is -1: it must be at least 0
 tenant_concurrency | guard.yaml:4:40: concurrency is 0: it must be at least 1
 tenant_digest | guard.yaml:5:17: key_sha256: write the key's SHA-256, 64 hexadecimal digits: printf %s "$KEY" | sha256sum
@@ -266,4 +269,5 @@ upstream_twice | guard.yaml:3:5: two upstreams are called "a": give each a name 
 upstream_two_keys | guard.yaml:2:5: upstream "a" has key_env and forward_key: it can be shown one key
 upstream_worker | guard.yaml:2:47: workers: write an address such as http://127.0.0.1:8000
 upstreams_empty | guard.yaml:1:12: upstreams holds an empty list: write a list, each entry on a line of its own behind a dash
+wide_factor | guard.yaml:4:26: wide_factor: write a number from 1 to 100
 `

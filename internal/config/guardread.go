@@ -21,6 +21,7 @@ func (g *Guard) fields(root *yaml.Node, known GuardKnown) *Error {
 		field{"admission", g.Admission.read},
 		field{"isolation", func(n *yaml.Node) *Error { return g.Isolation.read(n, known) }},
 		field{"watch", g.Watch.read},
+		field{"synthetic", g.Synthetic.read},
 		field{"limits", g.Limits.read},
 		field{"metrics", func(n *yaml.Node) *Error { return object(n, "metrics", address("listen", &g.Metrics)) }},
 		field{"traces", g.Traces.read},
@@ -195,6 +196,23 @@ func (w *Watch) read(n *yaml.Node) *Error {
 		listOf(file, "key_files", &w.KeyFiles),
 		count("max_held", 4096, &w.MaxHeld),
 	)
+}
+
+func (s *Synthetic) read(n *yaml.Node) *Error {
+	if err := object(n, "synthetic",
+		file("key_file", &s.KeyFile), str("model", &s.Model), positive("every", &s.Every), count("words", 16, &s.Words), count("tokens_per_day", 1000, &s.TokensPerDay),
+	); err != nil {
+		return err
+	}
+	switch {
+	case s.KeyFile == "":
+		return at(n, "synthetic has no key_file: name the key that its canaries are made with")
+	case s.Model == "":
+		return at(n, "synthetic has no model: name the one to ask")
+	case s.Every < time.Second:
+		return at(n, "every is %v: a prompt a second is the most", s.Every)
+	}
+	return nil
 }
 
 func (l *Limits) read(n *yaml.Node) *Error {

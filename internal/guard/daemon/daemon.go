@@ -48,6 +48,7 @@ type Daemon struct {
 	log     *slog.Logger
 	keeper  *guard.Keeper
 	tracer  *guard.Tracer
+	planter *planter // nil for none
 
 	refused [32]byte // digest of the file that was refused last
 	seen    [32]byte // digest at the last look
@@ -71,6 +72,9 @@ func Run(ctx context.Context, s *Setup, o Options) error {
 		return err
 	}
 	defer d.closeSinks()
+	if d.planter, err = newPlanter(s, o.Random); err != nil {
+		return err
+	}
 	if d.guard, err = guard.New(d.options(s)); err != nil {
 		return fmt.Errorf("start the guard: %w", err)
 	}
@@ -101,6 +105,9 @@ func (d *Daemon) serve(ctx context.Context, main, side net.Listener, registry *p
 	all.Go(func() { d.guard.Run(running) })
 	all.Go(func() { d.watch(running) })
 	d.measure(ctx)
+	if d.planter != nil {
+		all.Go(func() { d.planter.keep(running, d) })
+	}
 	d.announce(main, side)
 	var err error
 	select {
@@ -189,6 +196,7 @@ func (d *Daemon) announce(main, side net.Listener) {
 func (d *Daemon) options(s *Setup) guard.Options {
 	o := s.Options
 	o.Now, o.Random, o.Log, o.Observe = d.o.Now, d.o.Random, d.log, d.observe
+	d.planter.admit(&o)
 	return o
 }
 
@@ -211,6 +219,9 @@ func labels(s *Setup) guard.Labels {
 	}
 	for _, t := range s.Config.Tenancy.Tenants {
 		l.Tenants = append(l.Tenants, t.Name)
+	}
+	if s.Config.Synthetic.KeyFile != "" && len(s.Config.Tenancy.Tenants) > 0 {
+		l.Tenants = append(l.Tenants, syntheticName)
 	}
 	for _, r := range admit.Reasons() {
 		l.Reasons = append(l.Reasons, string(r))

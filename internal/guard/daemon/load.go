@@ -72,6 +72,7 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	l.admission()
 	l.isolation()
 	l.watch()
+	l.synthetic()
 	l.listener()
 	l.setup.Headers = map[string]string{}
 	for _, h := range c.Traces.Headers {
@@ -200,15 +201,44 @@ func (l *loader) isolation() {
 func (l *loader) watch() {
 	c := l.setup.Config.Watch
 	o := guard.Watch{Off: c.Mode == "off", Audit: c.Mode == "audit", MaxHeld: c.MaxHeld, MaxDocument: l.setup.Config.Limits.Document}
+	seen := map[string]bool{l.syntheticID(): true} // its coder is added by who plants
 	for _, file := range c.KeyFiles {
 		key, err := canary.LoadKey(file)
 		if err != nil {
 			l.problem("read a key of canaries: %w", err)
 			continue
 		}
+		if seen[key.ID()] {
+			continue // a canary is to be found once
+		}
+		seen[key.ID()] = true
 		o.Coders = append(o.Coders, canary.New(key))
 	}
 	l.setup.Options.Watch = o
+}
+
+// syntheticID is that of the synthetic tenant's key, "" for none.
+func (l *loader) syntheticID() string {
+	if file := l.setup.Config.Synthetic.KeyFile; file != "" {
+		if key, err := canary.LoadKey(file); err == nil {
+			return key.ID()
+		}
+	}
+	return ""
+}
+
+// synthetic looks whether the tenant of the guard's own can plant.
+func (l *loader) synthetic() {
+	c := l.setup.Config
+	if c.Synthetic.KeyFile == "" {
+		return
+	}
+	if _, err := canary.LoadKey(c.Synthetic.KeyFile); err != nil {
+		l.problem("read the key of the synthetic tenant: %w", err)
+	}
+	if name := forwards(&c); name != "" {
+		l.problem("upstream %s is shown the keys of clients (forward_key), and the synthetic tenant has none: give the upstream a key_env", name)
+	}
 }
 
 func (l *loader) listener() {
@@ -257,7 +287,7 @@ func named(c *config.Guard) (names []string) {
 	if c == nil {
 		return nil
 	}
-	names = append(names, c.Listen.Cert, c.Listen.Key, c.Listen.ClientCA, c.Isolation.SaltKeyFile)
+	names = append(names, c.Listen.Cert, c.Listen.Key, c.Listen.ClientCA, c.Isolation.SaltKeyFile, c.Synthetic.KeyFile)
 	for _, u := range c.Upstreams {
 		names = append(names, u.CA, u.Cert, u.ClientKey)
 	}
