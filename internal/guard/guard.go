@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kvcanary/kvcanary/internal/guard/admit"
 )
 
 // Guard serves clients in front of one or several upstreams. It is an
@@ -149,6 +151,17 @@ func (g *Guard) Run(ctx context.Context) {
 // Measure has the limits of all upstreams measured once: without it the first
 // requests after a start come before anything is known to judge them by.
 func (g *Guard) Measure(ctx context.Context) { g.setup.Load().measure(ctx) }
+
+// Limit is how long a prompt an upstream may be sent, as it was measured last,
+// for models that its engine does not list.
+func (g *Guard) Limit(upstream string) admit.Limit {
+	for _, u := range g.setup.Load().ring.ups {
+		if u.Name == upstream {
+			return u.gate.Limiter.Limit("")
+		}
+	}
+	return admit.Limit{}
+}
 
 // run looks after the upstreams of a setup.
 func (s *setup) run(ctx context.Context) {

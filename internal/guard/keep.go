@@ -66,9 +66,15 @@ type Keeper struct {
 	queue chan kept
 	done  chan struct{}
 
+	folders int // that were made; only run touches it
+
 	mu     sync.Mutex
 	closed bool
 }
+
+// maxFolders bounds the folders of one start: an engine that is broken in each
+// answer must not fill the disk with them. Lines go on.
+const maxFolders = 10_000
 
 // queued is how many findings may wait. Sealing takes some milliseconds each.
 const queued = 256
@@ -138,6 +144,10 @@ func (k *Keeper) write(f kept) error {
 
 // file makes the folder of a finding and seals it.
 func (k *Keeper) file(f kept, line []byte) error {
+	if k.folders == maxFolders {
+		return fmt.Errorf("%d findings have folders since the start: no more are made", maxFolders)
+	}
+	k.folders++
 	dir := filepath.Join(k.to.Dir, f.Time.Format("20060102T150405.000000000Z")+"-"+plainName(f.Request))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for a finding: %w", err)

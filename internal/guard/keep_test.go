@@ -84,6 +84,22 @@ func TestFindingsAreKeptAndSealed(t *testing.T) {
 	}
 }
 
+// A disk is not filled by an engine that is broken in every answer.
+func TestFoldersOfFindingsHaveAnEnd(t *testing.T) {
+	dir := t.TempDir()
+	_, m := newTestMetrics(State{})
+	k := &Keeper{to: Keeping{Dir: dir, Metrics: m}, folders: maxFolders - 1}
+	if err := k.write(keptOf(seen("kvg-1"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.write(keptOf(seen("kvg-2"))); err == nil {
+		t.Error("one more was made")
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%d folders, %v", len(all), err)
+	}
+}
+
 // slow is a disk that takes nothing until it is told to, and then nothing well.
 type slow struct{ go_ chan struct{} }
 

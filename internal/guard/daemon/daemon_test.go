@@ -336,19 +336,21 @@ tenants:
   - {name: alpha, key_env: SET}
   - {name: beta, key_sha256: 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b}
   - {name: gamma, key_env: MISSING_B}
+  - {name: kvcanary-synthetic, key_env: LINES}
 traces: {endpoint: "http://c", headers: {x-key: MISSING_C}}
 `
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Load(file, func(name string) string { return map[string]string{"SET": "secret"}[name] })
+	_, err := Load(file, func(name string) string { return map[string]string{"SET": "secret", "LINES": "secret\n"}[name] })
 	all, ok := errors.AsType[Problems](err)
-	if !ok || len(all) != 6 || Unreadable(err) {
+	if !ok || len(all) != 8 || Unreadable(err) {
 		t.Fatalf("%v", err)
 	}
 	for _, want := range []string{
 		"upstream a: environment variable MISSING_A is not set", "upstream a: read the authority's certificate", "tenants alpha and beta have the same key",
 		"tenant gamma: environment variable MISSING_B is not set", "read the certificate to show", "traces header x-key: environment variable MISSING_C is not set",
+		"tenant kvcanary-synthetic: environment variable LINES holds blanks, line ends", "a tenant is called kvcanary-synthetic, as the guard's own",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("lacks %q:\n%v", want, err)

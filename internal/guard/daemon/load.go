@@ -65,7 +65,7 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	} else if err != nil {
 		return nil, Problems{err}
 	}
-	l := loader{file: file, getenv: getenv, setup: &Setup{Config: *c, digest: digestOf(file, c)}}
+	l := loader{file: file, getenv: getenv, setup: &Setup{Config: *c, digest: digestOf(file, b, c)}}
 	l.upstreams()
 	l.tenants()
 	l.limits()
@@ -105,6 +105,9 @@ func (l *loader) variable(name, what string) string {
 	if v == "" {
 		l.problem("%s: environment variable %s is not set: export it", what, name)
 	}
+	if strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		l.problem("%s: environment variable %s holds blanks, line ends or other characters that no key has: export the key alone", what, name)
+	}
 	return v
 }
 
@@ -141,6 +144,9 @@ func (l *loader) tenants() {
 				continue
 			}
 			sum = sha256.Sum256([]byte(key))
+		}
+		if c.Name == syntheticName {
+			l.problem("a tenant is called %s, as the guard's own: choose another name", c.Name)
 		}
 		if o, taken := out.Keys[sum]; taken {
 			l.problem("tenants %s and %s have the same key: they would be one tenant", o.Name, c.Name)
@@ -266,20 +272,30 @@ func (l *loader) listener() {
 	l.setup.TLS = t
 }
 
-// digestOf is that of a file and of the files that it names: a certificate that
-// was renewed is a change too. What cannot be read counts as what is said of it.
-func digestOf(file string, c *config.Guard) (sum [sha256.Size]byte) {
+// digestOf is that of a file with its text and of the files that it names: a
+// certificate that was renewed is a change too. It is taken before they are read,
+// so that a change meanwhile is seen at the next look.
+func digestOf(file string, text []byte, c *config.Guard) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	for _, name := range slices.Concat([]string{file}, named(c)) {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			b = []byte(err.Error())
-		}
+	add := func(name string, b []byte) {
 		fmt.Fprintf(h, "%q %d\n", name, len(b))
 		h.Write(b)
 	}
+	add(file, text)
+	for _, name := range named(c) {
+		add(name, content(name))
+	}
 	h.Sum(sum[:0])
 	return sum
+}
+
+// content is that of a file, or what is said of one that cannot be read.
+func content(name string) []byte {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
 }
 
 // named are the files that a configuration is read with.

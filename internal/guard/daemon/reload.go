@@ -29,7 +29,7 @@ func (d *Daemon) watch(ctx context.Context) {
 // half written file is.
 func (d *Daemon) look() {
 	s := d.setup.Load()
-	now := digestOf(d.o.File, &s.Config)
+	now := digestOf(d.o.File, content(d.o.File), &s.Config)
 	stays := now == d.seen
 	d.seen = now
 	// What is in force is read again too once it stands where a refused file stood.
@@ -55,7 +55,7 @@ func (d *Daemon) reload(asked bool) {
 	}
 	d.refused = [32]byte{}
 	if err != nil {
-		d.refused = digestOf(d.o.File, &old.Config)
+		d.refused = digestOf(d.o.File, content(d.o.File), &old.Config)
 		d.metrics.Reloaded(false, d.o.Now())
 		for line := range strings.Lines(err.Error()) {
 			d.log.Error("the new configuration is refused, the old one stays in force", "trouble", strings.TrimSpace(line))
