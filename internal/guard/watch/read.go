@@ -141,8 +141,8 @@ func (w *Watch) endUnit() {
 // other takes a unit that is not like the last.
 func (w *Watch) other(unit []byte) {
 	f := &w.frame
-	w.form = form{before: w.form.before[:0], after: w.form.after[:0]}
 	data := f.all()
+	known := false
 	ping := w.overtook && len(bytes.TrimSpace(unit)) == 0 // the line after a comment
 	if len(data) > 0 {
 		grown := w.grown
@@ -153,11 +153,13 @@ func (w *Watch) other(unit []byte) {
 			}
 		}
 		if len(f.data) == 1 {
-			w.learn(unit, f.data[0], data)
+			known = w.learn(unit, f.data[0], data)
 		}
 	}
-	w.scanRaw(unit)
-	w.stopRaw()
+	if !known {
+		w.scanRaw(unit)
+		w.stopRaw()
+	}
 	w.overtake(ping)
 }
 

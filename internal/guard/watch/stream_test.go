@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -418,6 +419,9 @@ func TestFormsAreNoShortcutAroundAnything(t *testing.T) {
 				text = quote(strings.ToValidUTF8(text, ""))
 			}
 			e := []byte(y.event(text))
+			if rapid.Bool().Draw(t, "numbered") {
+				e = bytes.Replace(e, []byte(`"id":"`), fmt.Appendf(nil, `"id":"%s%d`, rapid.SampledFrom([]string{"", mint(c, theirs, 20, 8)}).Draw(t, "id"), rapid.IntRange(0, 99).Draw(t, "number")), 1)
+			}
 			ra, sa := a.Write(e)
 			out := string(ra)
 			b.form.strand = nil
