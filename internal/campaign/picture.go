@@ -10,6 +10,10 @@ import (
 	"math/rand/v2"
 )
 
+// brokenOff is how much of a picture's file is missing where it breaks off,
+// bytes: its end, and some of what it shows.
+const brokenOff = 64
+
 // pictured is the nonce that a picture shows.
 const pictured = 1
 

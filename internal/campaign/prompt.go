@@ -29,7 +29,11 @@ func newTemplate(coder *canary.Coder, id canary.ID, s probe.Send, head prefix) *
 	t := &template{start: coder.Place(id, 0), turns: s.Turns, head: head.messages}
 	if s.Image != 0 {
 		t.nonces[pictured] = coder.Nonce(id, pictured)
-		t.images = [][]byte{picture(s.Image, t.nonces[pictured])}
+		file := picture(s.Image, t.nonces[pictured])
+		if s.Broken {
+			file = file[:len(file)-brokenOff]
+		}
+		t.images = [][]byte{file}
 	}
 	for _, turn := range s.Turns {
 		for _, p := range turn.Parts {

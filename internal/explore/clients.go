@@ -75,7 +75,7 @@ func (f *front) do(m *Model, o op) outcome {
 		room, _ := f.m.Mint(handoff.Room(s.ID))
 		next.left[o.a]--
 		next.clients = append(next.clients, client{shape: o.a, room: room})
-		e = handoff.Event{Kind: handoff.Open, Room: room, Tokens: s.Tokens, MaxNew: s.MaxNew}
+		e = handoff.Event{Kind: handoff.Open, Room: room, Tokens: s.Tokens, MaxNew: s.MaxNew, Flawed: s.Flawed}
 	case opCancel:
 		next.clients[o.a].state = gone
 		e = handoff.Event{Kind: handoff.Cancel, Room: f.clients[o.a].room}

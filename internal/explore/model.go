@@ -29,7 +29,8 @@ type Shape struct {
 	Tokens int    `json:"tokens"`
 	MaxNew int    `json:"max_new"`
 	Count  int    `json:"count"`
-	ID     int    `json:"id,omitempty"` // what its client calls it, with fault id_reuse
+	Flawed bool   `json:"flawed,omitempty"` // prefill has to refuse it, whatever its length
+	ID     int    `json:"id,omitempty"`     // what its client calls it, with fault id_reuse
 }
 
 // Bounds are how many faults may happen along one path, 7 of a kind at most.

@@ -133,7 +133,7 @@ func (m msg) append(b []byte) []byte { return appendEvent(m.cell.append(append(b
 
 // appendEvent packs an event, all fields.
 func appendEvent(b []byte, e handoff.Event) []byte {
-	flags := bit(e.Stop) | bit(e.Placeholder)<<1 | bit(e.Summed)<<2 | bit(e.OK)<<3
+	flags := bit(e.Stop) | bit(e.Placeholder)<<1 | bit(e.Summed)<<2 | bit(e.OK)<<3 | bit(e.Flawed)<<4
 	b = append(b, byte(e.Kind), flags, e.Token, byte(e.Finish), byte(e.Refusal.Reason))
 	for _, n := range [...]uint64{
 		uint64(e.Room), uint64(e.Tokens), uint64(e.MaxNew), uint64(e.Sent), uint64(e.Prompt), uint64(e.Made), uint64(e.Pos),

@@ -18,7 +18,7 @@ type prefillNode struct {
 type held struct {
 	room handoff.Room
 	req  uint8
-	long bool // it is over the limit of a node, and must be refused
+	long bool // it is over the limit of a node, or flawed, and must be refused
 }
 
 func (p *prefillNode) append(b []byte) []byte {
@@ -37,7 +37,7 @@ func appendHeld(b []byte, all []held) []byte {
 
 // hold notes whose prompt came for a room; the last one counts.
 func hold(all []held, m *Model, s msg) []held {
-	h := held{s.ev.Room, s.req, s.ev.Tokens >= m.limit}
+	h := held{s.ev.Room, s.req, s.ev.Tokens >= m.limit || s.ev.Flawed}
 	i := slices.IndexFunc(all, func(h held) bool { return h.room >= s.ev.Room })
 	switch {
 	case i < 0:

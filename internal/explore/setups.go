@@ -39,6 +39,11 @@ var (
 		{Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 1},
 		{Tenant: "b", Tokens: 10, MaxNew: 3, Count: 1, ID: 2},
 	}
+	// The last prompt is one that prefill must refuse for another reason than its length.
+	flawed = []Shape{
+		{Tenant: "a", Tokens: 5, MaxNew: 2, Count: 1, ID: 1},
+		{Tenant: "b", Tokens: 6, MaxNew: 3, Count: 1, ID: 2, Flawed: true},
+	}
 	// The last prompt is of the first length that decode must refuse.
 	tooLongForDecode = []Shape{
 		{Tenant: "a", Tokens: 4, MaxNew: 2, Count: 1, ID: 1},
@@ -79,6 +84,9 @@ var Setups = []Setup{
 	}, {
 		Name: "too-long-for-decode", About: "two requests, one of them too long for decode, one-sided writes",
 		Engine: oneSided(4, 6, 4, 24), Shapes: tooLongForDecode, Bounds: Bounds{Cancels: 1}, Small: true,
+	}, {
+		Name: "flawed", About: "one request each of two tenants, of which prefill must refuse one though it is short, one-sided writes, one client that goes away",
+		Engine: oneSided(4, 4, 4, 16), Shapes: flawed, Bounds: Bounds{Cancels: 1}, Small: true,
 	}, {
 		Name: "waiting", About: "three requests of two tenants, of which 6 pages of 2 tokens hold two, one-sided writes",
 		Engine: oneSided(2, 6, 6, 12), Shapes: threeOfTwo, Small: true,

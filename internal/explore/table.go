@@ -62,6 +62,7 @@ var rows = []row{
 
 var columns = []column{
 	{"F1 stale_reserve", handoff.StaleReserve, "too-long"},
+	{"F1 other_abort", handoff.OtherAbort, "flawed"},
 	{"F2 late_write", handoff.LateWrite, "pair"},
 	{"F3 stale_source", handoff.StaleSource, "pair"},
 	{"F5 double_owner", handoff.DoubleOwner, "three-one-sided"},

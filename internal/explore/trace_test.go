@@ -221,6 +221,7 @@ func TestTracesOfFaultyEnginesFail(t *testing.T) {
 		for seed := range uint64(40) {
 			s := traced(t, oneSided(4, 4, 8, 32)).With(handoff.Switches{Faults: c.fault})
 			s.Bounds = Bounds{Cancels: 7}
+			s.Shapes = append(s.Shapes, Shape{Tenant: "a", Tokens: 9, MaxNew: 2, Count: 1, ID: 3, Flawed: true})
 			if _, err := CheckTrace(bytes.NewReader(walkedTrace(t, s, seed))); err != nil {
 				_, what, _ := strings.Cut(err.Error(), ": ")
 				what, _, _ = strings.Cut(what, ":")

@@ -51,7 +51,7 @@ func appendJSON(b []byte, e *handoff.Event) []byte {
 	for _, f := range [...]struct {
 		text string
 		set  bool
-	}{{`,"stop":true`, e.Stop}, {`,"placeholder":true`, e.Placeholder}, {`,"summed":true`, e.Summed}, {`,"ok":true`, e.OK}} {
+	}{{`,"stop":true`, e.Stop}, {`,"placeholder":true`, e.Placeholder}, {`,"summed":true`, e.Summed}, {`,"ok":true`, e.OK}, {`,"flawed":true`, e.Flawed}} {
 		if f.set {
 			b = append(b, f.text...)
 		}
@@ -249,6 +249,8 @@ func (p *scanner) member(e *handoff.Event, name []byte) bool {
 		e.Summed = true
 	case "ok":
 		e.OK = true
+	case "flawed":
+		e.Flawed = true
 	default:
 		n, ok := p.number()
 		return ok && setNumber(e, name, n)

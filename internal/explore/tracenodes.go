@@ -129,7 +129,7 @@ func (c *checker) prefillDid(l *line, actions []handoff.Action, req int) error {
 	s := &c.source
 	switch l.in.Kind {
 	case handoff.Submit:
-		s.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput())
+		s.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput() || l.in.Flawed)
 	case handoff.PeerLost, handoff.Reset:
 		c.lose(handoff.ToDecode, handoff.ToPrefill)
 		s.hears(l.in.Kind)
@@ -185,7 +185,7 @@ func (c *checker) decodeDid(l *line, actions []handoff.Action, req int) error {
 	h := &c.pages
 	switch l.in.Kind {
 	case handoff.Submit:
-		h.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput())
+		h.held(l.in.Room, req, l.in.Tokens >= c.cfg.MaxInput() || l.in.Flawed)
 	case handoff.PeerLost:
 		c.lose(handoff.ToPrefill, handoff.ToDecode)
 	case handoff.Reset:

@@ -129,7 +129,7 @@ func (e *Engine) open(ctx context.Context, c *call, r Request, name handoff.Room
 		return false
 	}
 	e.desk.wait(c)
-	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens}
+	open := handoff.Event{Kind: handoff.Open, Room: c.room, Tokens: len(r.Tokens), MaxNew: r.MaxTokens, Flawed: flawed(r)}
 	actions := e.router.Step(open)
 	e.trace.Open(r.ID, open, actions)
 	e.trace.Flush()
@@ -362,6 +362,12 @@ func (e *Engine) send(role handoff.Role, f *node.Frame) {
 
 func sampling(r Request) node.Sampling {
 	return node.Sampling{Temperature: r.Temperature, Seed: r.Seed}
+}
+
+// flawed reports whether prefill will not be able to read a picture. The router
+// carries pictures and does not look at them.
+func flawed(r Request) bool {
+	return slices.ContainsFunc(r.Images, func(m Image) bool { return m.Broken })
 }
 
 // origin is what a prompt's KV depends on beside its tokens, and its tenant.

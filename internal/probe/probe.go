@@ -69,6 +69,8 @@ type Send struct {
 	// turn's text; 0 for none. It shows the exchange's nonce number 1. All
 	// pictures have one shape, and no two are the same.
 	Image uint64
+	// Broken has the picture's file break off behind its head.
+	Broken bool
 	// RequestID, TraceID, Hangup and Pace are as in [wire.Request].
 	RequestID, TraceID string
 	Hangup             wire.Hangup

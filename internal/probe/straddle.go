@@ -63,6 +63,7 @@ type straddle struct {
 	reports bool // the target has reported usage
 	// estimated says that prompts come out a little longer or shorter than wanted.
 	estimated bool
+	flawed    bool // prompts that are refused for another reason were sent
 
 	controls, tests int      // arms that came to an answer or a clean refusal
 	failures        []string // arms that did not
@@ -182,7 +183,11 @@ func (s *straddle) Next(done []wire.Exchange) []Send {
 			s.at, s.step, s.lowered, s.retried = s.at+1, 0, false, false
 		}
 	}
-	return nil
+	if len(s.pairs) == 0 || s.flawed {
+		return nil
+	}
+	s.flawed = true
+	return flawedOnes(s.env)
 }
 
 // arm is one of the two long prompts. Both ask the same, so that a missing

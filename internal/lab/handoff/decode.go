@@ -172,7 +172,7 @@ func (d *Decode) meet(room Room, r *answer) []Action {
 		return nil
 	case r.phase != submitted && r.phase != greeted:
 		return nil
-	case r.hello != r.tokens && !d.cfg.Switches.Has(StaleReserve):
+	case r.hello != r.tokens && !d.cfg.Switches.Has(StaleReserve|OtherAbort):
 		return d.refuse(room, Refusal{Reason: Disagreement, Have: r.hello, Limit: r.tokens})
 	}
 	r.phase = queued

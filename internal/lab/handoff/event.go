@@ -39,12 +39,12 @@ const (
 	None Kind = iota
 
 	// To the router, from the client and from its clock.
-	Open   // Tokens, MaxNew: a prompt arrives
+	Open   // Tokens, MaxNew, Flawed: a prompt arrives
 	Cancel // the client is gone
 	Expire // the request has taken too long
 
 	// From the router to the nodes.
-	Submit // Tokens, MaxNew: a request to serve
+	Submit // Tokens, MaxNew, Flawed: a request to serve
 	Abort  // let go of the request
 
 	// Between prefill and decode.
@@ -141,6 +141,7 @@ type Event struct {
 	Placeholder bool    `json:"placeholder,omitempty"` // the prompt to compute is the single token 0
 	Summed      bool    `json:"summed,omitempty"`      // a checksum comes with it
 	OK          bool    `json:"ok,omitempty"`
+	Flawed      bool    `json:"flawed,omitempty"` // prefill cannot take the prompt, whatever its length; the router does not look
 	Finish      Finish  `json:"finish,omitempty"`
 	Refusal     Refusal `json:"refusal,omitzero"`
 }
@@ -187,7 +188,7 @@ func (e Event) String() string {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}, {"summed", e.Summed}, {"ok", e.OK}} {
+	}{{"stop", e.Stop}, {"placeholder", e.Placeholder}, {"summed", e.Summed}, {"ok", e.OK}, {"flawed", e.Flawed}} {
 		if f.set {
 			b.WriteString(" " + f.name)
 		}

@@ -117,7 +117,10 @@ func (p *Prefill) submit(e Event) []Action {
 		broken("room %d is submitted to prefill twice", e.Room)
 	}
 	r := p.check(e.Tokens)
-	if r.pending.Reason != Served && p.on.Any(Retire) {
+	if e.Flawed && r.pending.Reason == Served {
+		r = prompt{phase: greeted, tokens: 1, placeholder: true, pending: Refusal{Reason: Unreadable}}
+	}
+	if p.retires(r.pending.Reason) {
 		return []Action{
 			{ToRouter, Event{Kind: Refused, Room: e.Room, Refusal: r.pending}},
 			{Self, Event{Kind: Forget, Room: e.Room}},
@@ -127,7 +130,15 @@ func (p *Prefill) submit(e Event) []Action {
 	return []Action{{ToDecode, Event{Kind: Hello, Room: e.Room, Tokens: r.tokens}}}
 }
 
-// check notes what is wrong with a prompt. Like SGLang's it puts a placeholder
+// retires reports whether a prompt leaves at the door for a reason.
+func (p *Prefill) retires(why Reason) bool {
+	if why == OverInput && p.cfg.Switches.Has(OtherAbort) && !p.cfg.Switches.Has(StaleReserve) {
+		return true
+	}
+	return why != Served && p.on.Any(Retire)
+}
+
+// check notes what is wrong with the length of a prompt. Like SGLang's it puts a placeholder
 // of one token in place of a prompt that is too long; the refusal is pending
 // until somebody looks.
 func (p *Prefill) check(tokens int) prompt {
@@ -145,7 +156,7 @@ func (p *Prefill) reserved(e Event, r *prompt) []Action {
 	if r.phase != greeted {
 		return nil
 	}
-	need, stale := p.cfg.pages(r.tokens), p.cfg.Switches.Has(StaleReserve)
+	need, stale := p.cfg.pages(r.tokens), p.cfg.Switches.Has(StaleReserve|OtherAbort)
 	if len(e.Pages) != need && !stale || len(e.Pages) < need {
 		why := Refusal{Reason: Disagreement, Have: r.tokens, Limit: len(e.Pages) * p.cfg.PageSize}
 		return p.refuse(e.Room, r, why)

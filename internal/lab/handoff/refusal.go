@@ -22,6 +22,7 @@ const (
 	Overwritten // prefill's pages have changed hands while they were sent
 	Unverified  // what has been written for it is not what was sent for it
 	NotOwned    // a page of its table is not its own any more
+	Unreadable  // a picture of the prompt is broken
 )
 
 // Refusal is why a request is not served, with the numbers that belong to it, in tokens.
@@ -31,7 +32,7 @@ type Refusal struct {
 }
 
 // Valid reports whether the reason is one of the known ones.
-func (r Refusal) Valid() bool { return r.Reason <= NotOwned }
+func (r Refusal) Valid() bool { return r.Reason <= Unreadable }
 
 // Status is the HTTP status that the client gets: 400 if the request was at
 // fault, 500 if the engine was, 503 if it is about to end, 504 if it took too long.
@@ -39,7 +40,7 @@ func (r Refusal) Status() int {
 	switch r.Reason {
 	case Served:
 		return 200
-	case OverContext, OverTotal, OverInput, Empty:
+	case OverContext, OverTotal, OverInput, Empty, Unreadable:
 		return 400
 	case Closing:
 		return 503
@@ -95,6 +96,8 @@ func (r Refusal) Text() string {
 		return "KV transfer refused: a page is not this request's."
 	case NotOwned:
 		return "A KV page is not this request's any more."
+	case Unreadable:
+		return "A picture of the prompt is broken and cannot be read."
 	}
 	return ""
 }

@@ -110,7 +110,7 @@ func (r *Router) open(e Event) []Action {
 		return []Action{{ToClient, Event{Kind: Refused, Room: e.Room, Refusal: why}}}
 	}
 	r.rooms.put(e.Room)
-	submit := Event{Kind: Submit, Room: e.Room, Tokens: tokens, MaxNew: maxNew}
+	submit := Event{Kind: Submit, Room: e.Room, Tokens: tokens, MaxNew: maxNew, Flawed: e.Flawed}
 	return []Action{{ToDecode, submit}, {ToPrefill, submit}}
 }
 

@@ -41,6 +41,9 @@ const (
 	DoubleOwner
 	// IDReuse makes the client's own request id the room.
 	IDReuse
+	// OtherAbort is StaleReserve for what prefill refuses for another reason than
+	// its length, which is looked at before.
+	OtherAbort
 )
 
 // Defences is a set of defences.
@@ -100,7 +103,7 @@ func (s Switches) On() Defences {
 	for _, c := range [...]struct {
 		fault Faults
 		cure  Defences
-	}{{StaleReserve, Retire}, {LateWrite, QuiesceFirst}, {IDReuse, UniqueIDs}} {
+	}{{StaleReserve, Retire}, {LateWrite, QuiesceFirst}, {IDReuse, UniqueIDs}, {OtherAbort, Retire}} {
 		if s.Faults&c.fault != 0 {
 			on &^= c.cure
 		}
@@ -122,7 +125,7 @@ func (s Switches) Has(f Faults) bool { return s.Faults&f != 0 }
 func (d Defences) Any(of Defences) bool { return d&of != 0 }
 
 var faultNames = []string{
-	"stale_reserve", "decode_usage", "late_write", "stale_source", "double_owner", "id_reuse",
+	"stale_reserve", "decode_usage", "late_write", "stale_source", "double_owner", "id_reuse", "other_abort",
 }
 
 var defenceNames = []string{

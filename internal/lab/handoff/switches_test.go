@@ -37,7 +37,7 @@ func TestSwitchesAreNamed(t *testing.T) {
 	if n := len(defenceNames); 1<<(n-1) != UniqueIDs {
 		t.Errorf("%d names of defences", n)
 	}
-	if n := len(faultNames); 1<<(n-1) != IDReuse {
+	if n := len(faultNames); 1<<(n-1) != OtherAbort {
 		t.Errorf("%d names of faults", n)
 	}
 	want := Switches{Faults: LateWrite | IDReuse, Defences: TagsAtReserve, Without: Coverage | QuiesceFirst}

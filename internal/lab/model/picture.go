@@ -28,6 +28,9 @@ type Picture struct {
 	// Sees has ImageTokens tokens: what the model reads in the picture, in place of
 	// the placeholders.
 	Sees []byte
+	// Broken says that the file begins as a PNG file and cannot be read to its end:
+	// whoever computes the prompt has to refuse it. It takes as many tokens as any.
+	Broken bool
 }
 
 // captions are what a model that describes pictures says of what it reads in
@@ -38,7 +41,8 @@ var captions = []string{"\nThe picture shows: ", "\nThe word in the picture: ", 
 // Look is the vision encoder: it reads the text that a PNG file carries in its
 // first tEXt chunk, as a larger model reads what is drawn, or else names what it
 // sees by words that depend on every pixel. The error says what is wrong with the
-// file, for its sender.
+// file, for its sender, as far as its head shows: one that breaks off behind it is
+// Broken.
 func Look(file []byte) (Picture, error) {
 	if len(file) > maxPNG {
 		return Picture{}, fmt.Errorf("the picture has more than %d bytes", maxPNG)
@@ -50,13 +54,14 @@ func Look(file []byte) (Picture, error) {
 	if head.Width > maxSide || head.Height > maxSide {
 		return Picture{}, fmt.Errorf("the picture has %d by %d pixels; the most is %d by %d", head.Width, head.Height, maxSide, maxSide)
 	}
-	img, err := png.Decode(bytes.NewReader(file))
-	if err != nil {
-		return Picture{}, errors.New("the picture is a PNG file that is broken")
-	}
 	p := Picture{Sees: bytes.Repeat([]byte{Image}, ImageTokens)}
 	sum := sha256.Sum256(file)
 	copy(p.Digest[:], sum[:])
+	img, err := png.Decode(bytes.NewReader(file))
+	if err != nil {
+		p.Broken = true
+		return p, nil
+	}
 	says := textChunk(file)
 	if says == nil {
 		h := sha256.New()

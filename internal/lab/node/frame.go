@@ -60,7 +60,8 @@ const (
 	flagPlaceholder = 2
 	flagSummed      = 4
 	flagOK          = 8
-	flags           = flagStop | flagPlaceholder | flagSummed | flagOK
+	flagFlawed      = 16
+	flags           = flagStop | flagPlaceholder | flagSummed | flagOK | flagFlawed
 
 	headRoom  = 256 // bytes, more than the fixed fields of any event take
 	maxNumber = math.MaxInt32
@@ -97,7 +98,7 @@ func appendStats(b []byte, s *Stats) []byte {
 func appendEvent(b []byte, f *Frame) []byte {
 	e := &f.Event
 	var set byte
-	for i, on := range [...]bool{e.Stop, e.Placeholder, e.Summed, e.OK} {
+	for i, on := range [...]bool{e.Stop, e.Placeholder, e.Summed, e.OK, e.Flawed} {
 		if on {
 			set |= 1 << i
 		}
@@ -213,7 +214,7 @@ func (r *reader) event(s Shape) (f Frame) {
 	e.Kind = handoff.Kind(r.byte())
 	set := r.byte()
 	e.Stop, e.Placeholder = set&flagStop != 0, set&flagPlaceholder != 0
-	e.Summed, e.OK = set&flagSummed != 0, set&flagOK != 0
+	e.Summed, e.OK, e.Flawed = set&flagSummed != 0, set&flagOK != 0, set&flagFlawed != 0
 	e.Token, e.Finish = r.byte(), handoff.Finish(r.byte())
 	e.Refusal.Reason = handoff.Reason(r.byte())
 	e.Room, e.Gen = handoff.Room(r.uvarint(math.MaxUint64)), r.uvarint(math.MaxUint64)
