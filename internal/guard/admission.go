@@ -78,6 +78,9 @@ func (t *trip) admit(u *upstream, f request.Facts, length int64, header http.Hea
 		from := t.s.Now()
 		d, s = u.gate.Count(t.ctx, f.Model, b, admit.Question{Dialect: t.route.dialect, Tenant: t.tenant.Name, Header: header, Body: body})
 		t.rec.Blocked += t.s.Now().Sub(from)
+		if err := context.Cause(t.ctx); err != nil {
+			return err
+		}
 	}
 	t.rec.LimitTokens, t.counted, t.exact = limit.Tokens, 0, false
 	switch {

@@ -177,7 +177,7 @@ func (u *upstream) take() *conn {
 		u.pool.idle = u.pool.idle[:n-1]
 		u.mu.Unlock()
 		if u.now().Sub(c.idle) < u.idleTime && quiet(c.Conn) {
-			c.used = true
+			c.used, c.armed = true, time.Time{}
 			return c
 		}
 		c.Close()

@@ -104,6 +104,7 @@ func (u *upstream) try(ctx context.Context, k call, first, second []byte) (x *ex
 		c.Close()
 		return nil, false, err
 	}
+	x.call = call{} // an answer may take an hour, and has no use for the prompt
 	return x, false, nil
 }
 
@@ -281,7 +282,7 @@ func (p *upload) halt() {
 const largeBuffer = 64 << 10
 
 // buffers are for what goes to an upstream and for what comes from it.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 8<<10); return &b }}
 
 func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
 

@@ -297,6 +297,14 @@ func (g *Guard) seat(t *trip) error {
 	return nil
 }
 
+// release gives back what was set aside for a body.
+func (g *Guard) release(t *trip) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.buffered -= t.reserved
+	t.reserved = 0
+}
+
 // reserve sets n more bytes aside for a body that is held.
 func (g *Guard) reserve(t *trip, n int64) error {
 	g.mu.Lock()

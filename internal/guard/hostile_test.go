@@ -224,6 +224,21 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
+// The error of a stream that broke off within an event is an event of its own.
+func TestErrorOfAStreamIsAnEvent(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/chat/completions": "data: {\"half\n\ndata: {\"error\":",
+		"/v1/messages":         "data: {\"half\n\nevent: error\ndata: {",
+		"/api/chat":            "data: {\"half\n{\"error\":",
+	} {
+		e := once(t, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\nc\r\ndata: {\"half\r\n")
+		f := guardBefore(t, e.url, func(o *Options) { o.Watch.Off = true })
+		if _, _, b := f.post(t, path, chat); !strings.HasPrefix(b, want) || !strings.Contains(b, "ERROR unexpected EOF") {
+			t.Errorf("%s: %q", path, b)
+		}
+	}
+}
+
 func TestSilentUpstreamIsGivenUp(t *testing.T) {
 	stay := make(chan struct{})
 	defer close(stay)

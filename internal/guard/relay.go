@@ -168,6 +168,7 @@ func (t *trip) finish(x *exchange) error {
 		t.commit(x.status)
 	}
 	copyAnswer(t.w.Header(), trailers, http.TrailerPrefix)
+	t.arm(t.s.Now()) // the server has an end to write
 	t.linger()
 	return nil
 }

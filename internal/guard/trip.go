@@ -44,9 +44,10 @@ type trip struct {
 	reserved int64 // bytes, of Guard.buffered
 	seated   bool  // counted among its tenant's
 
-	committed bool // the answer's status and headers are sent
-	streams   bool // the answer is one that an error event can end
-	wrote     time.Time
+	committed bool      // the answer's status and headers are sent
+	streams   bool      // the answer is one that an error event can end
+	wrote     time.Time // when the time for writing was set
+	last      []byte    // the last two bytes that were written
 }
 
 // serve answers the request, whatever happens.
@@ -100,9 +101,6 @@ func (t *trip) observe() {
 		t.rec.Blocked += t.body.waited
 	}
 	t.watched()
-	if t.reader != nil {
-		readers.Put(t.reader)
-	}
 	if t.s.Observe != nil {
 		t.s.Observe(&t.rec)
 	}
@@ -135,6 +133,7 @@ func (t *trip) run() (err error) {
 		return err
 	}
 	x, err := t.send()
+	t.forget()
 	if err != nil {
 		return err
 	}
@@ -143,6 +142,18 @@ func (t *trip) run() (err error) {
 		x.close()
 	}()
 	return t.relay(x)
+}
+
+// forget gives back what the request's body took. Its answer may take an hour.
+func (t *trip) forget() {
+	if t.reader != nil {
+		t.reader.Reset(nil, request.Policy{})
+		readers.Put(t.reader)
+		t.reader = nil
+	}
+	if t.reserved > 0 {
+		t.g.release(t)
+	}
 }
 
 // lost is the error for what is not in the table of routes.
@@ -252,7 +263,7 @@ func (t *trip) fail(err error) {
 	e.RequestID = t.rec.ID
 	if t.committed {
 		if t.streams && !errors.Is(err, errGone) {
-			t.write(shape.Event(t.rec.Dialect, e))
+			t.write(append(t.boundary(), shape.Event(t.rec.Dialect, e)...))
 			t.flush()
 		}
 		// Not a clean end: no client must take what it has for all of it.
@@ -347,18 +358,32 @@ func (t *trip) commit(status int) {
 	t.w.WriteHeader(status)
 }
 
+// boundary is what brings a stream that broke off within an event to the end of
+// it, so that the next one is read as one.
+func (t *trip) boundary() []byte {
+	end := "\n\n"
+	if t.rec.Dialect == "ollama" {
+		end = "\n"
+	}
+	if len(t.last) == 0 || strings.HasSuffix(string(t.last), end) {
+		return nil
+	}
+	return []byte(end)
+}
+
 // write sends bytes of the answer. A client that does not take them in time is
 // gone.
 func (t *trip) write(p []byte) error {
 	from := t.s.Now()
-	if limit := t.s.Limits.WriteTime; from.Sub(t.wrote) > limit/8 {
-		t.wrote = from
-		t.rc.SetWriteDeadline(from.Add(limit + limit/8))
-	}
+	t.arm(from)
 	if t.rec.FirstByte == 0 {
 		t.rec.FirstByte = from.Sub(t.rec.Start)
 	}
 	_, err := t.w.Write(p)
+	t.last = append(t.last[:0], p[max(0, len(p)-2):]...)
+	if !t.streams {
+		t.disarm()
+	}
 	t.rec.Blocked += t.s.Now().Sub(from)
 	if err != nil {
 		return errGone
@@ -366,10 +391,29 @@ func (t *trip) write(p []byte) error {
 	return nil
 }
 
+// arm sets the time by which the client must have taken what is written next.
+func (t *trip) arm(now time.Time) {
+	if limit := t.s.Limits.WriteTime; now.Sub(t.wrote) > limit/8 {
+		t.wrote = now
+		t.rc.SetWriteDeadline(now.Add(limit + limit/8))
+	}
+}
+
+// disarm lifts it. HTTP/2 resets a stream whose time is over even if nothing is
+// written to it.
+func (t *trip) disarm() {
+	if t.r.ProtoMajor == 2 {
+		t.wrote = time.Time{}
+		t.rc.SetWriteDeadline(time.Time{})
+	}
+}
+
 // flush has what was written leave at once.
 func (t *trip) flush() error {
 	from := t.s.Now()
+	t.arm(from)
 	err := t.rc.Flush()
+	t.disarm()
 	t.rec.Blocked += t.s.Now().Sub(from)
 	if err != nil {
 		return errGone
