@@ -12,7 +12,7 @@ var limits = map[string]string{
 		"cases fewer words cross than make a proof.",
 	"stale_source":            "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",
 	"stream_desync":           "A reader has to take a buffer, or a parser, at the moment at which another still fills it.",
-	"early_publish:last_slot": "One slot of a page in a row of them is another's: no text comes of it, and no answer rests on one byte of its prompt alone.",
+	"early_publish:last_slot": "One slot of a page in a row of them is another's, and no text comes of it: only an answer that rests on that one token shows it, in a conversation that goes on.",
 	"early_publish":           "What is missing is one slot of a page, or what a prompt that was given up has not written: that shows only where the answer rests on it, and has another's text only where the page had.",
 	"row_skew":                "Rows change places only in the steps in which a request joins or leaves the batch.",
 	"dirty_slot":              "The short state holds no text: it shifts what the model says next in some answers, and byte comparison needs many of them before it can be told from a model that varies.",

@@ -81,6 +81,7 @@ func TestContaminationAmongLikePrompts(t *testing.T) {
 		"long ones beside only":     {[]int{1, 1, 1, 1}, []int{1, 1, 1, 7, 7, 7, 7}, false, false, "0 of 3", ""},
 		"long ones alone, too":      {[]int{1, 1, 1, 7, 7}, []int{1, 1, 1, 7, 7, 7, 7}, false, false, "4 of 7", ""},
 		"short ones lost, too":      {[]int{1, 1, 1, 1, 1, 1, 1, 1, 7, 7}, []int{1, 1, 1, 1, 1, 1, 1, 7, 7}, true, true, "9 of 9", "too few"},
+		"most are hard, alone, too": {[]int{1, 1, 1, 7, 7, 7, 7, 7, 7}, []int{1, 1, 7}, false, false, "1 of 3", ""},
 		"nothing that is like them": {[]int{1, 1, 1}, []int{7, 7, 7}, false, false, "", "3 of 3"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {

@@ -20,7 +20,7 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 	r := &reader{ctx: ctx, coder: c.Coder}
 	exchanges, again := r.without(c.Exchanges)
 	j.Unsure = repeatedOnly(c.Exchanges, again)
-	tables, alone, beside := compared(exchanges)
+	tables, alone, beside, able := compared(exchanges)
 	if beside.n() == 0 {
 		return j
 	}
@@ -30,7 +30,7 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 		}
 		return j
 	}
-	if 2*alone.kept <= alone.n() {
+	if !able {
 		j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing", alone.kept, alone.n())
 		return j
 	}
@@ -76,8 +76,9 @@ type stratum struct {
 
 // compared counts the answers of both arms, by form and in all, those left out
 // whose prompts have no like on the other arm. Where none has, only what was
-// given beside others is counted.
-func compared(exchanges []wire.Exchange) (tables []stats.Table, alone, beside echoes) {
+// given beside others is counted. able says that there is a form to whose
+// prompts the model does answer with the value when nothing else runs.
+func compared(exchanges []wire.Exchange) (tables []stats.Table, alone, beside echoes, able bool) {
 	var strata []stratum
 	of := func(e *wire.Exchange) *stratum {
 		f := formOf(e)
@@ -109,12 +110,13 @@ func compared(exchanges []wire.Exchange) (tables []stats.Table, alone, beside ec
 			tables = append(tables, stats.Table{Hits: b.lost, Trials: b.n(), OtherHits: a.lost, OtherTrials: a.n()})
 			alone.add(a)
 			beside.add(b)
+			able = able || 2*a.kept > a.n()
 		}
 	}
 	if beside.n() == 0 {
 		beside = unlike
 	}
-	return tables, alone, beside
+	return tables, alone, beside, able
 }
 
 // suspicious is the p-value from which on a test that finds nothing is no

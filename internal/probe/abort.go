@@ -95,6 +95,19 @@ func ownLine(label string, tenant, tokens, answer int, t tail) Send {
 	}
 }
 
+// markedLine is a request whose answer is a line of canary with nonces and the
+// short canary all along it: a small piece of it says whose it is.
+func markedLine(label string, tenant, tokens, answer int) Send {
+	parts := []Part{text(lead), {Kind: Filler, N: 1 + max(0, tokens-answer-lineRest)/markGap}, text("\n" + lineKey)}
+	for _, mark := range []Part{{Kind: Nonce, N: 0}, {Kind: Token}, {Kind: Nonce, N: 1}, {Kind: Nonce, N: 2}} {
+		parts = append(parts, text(" "), mark, text(" "), Part{Kind: Filler, N: 1})
+	}
+	return Send{
+		Purpose: wire.Churn, Label: label, Tenant: tenant, Tokens: tokens, Tail: "line", Asked: -1, MaxTokens: answer, Stream: true,
+		Turns: []Turn{{"user", append(parts, text("\n"+wholeLine(lineKey)))}},
+	}
+}
+
 // lineOnly is a short request whose answer is a line of canary.
 func lineOnly(label string, tenant, tokens, answer int) Send {
 	s := longLine(label, tenant, tokens, answer)
@@ -109,5 +122,6 @@ const (
 	blockLines  = 2
 	blockTokens = 64
 	fillTokens  = 12
+	markGap     = 25  // between the marks of a line, tokens
 	lineRest    = 128 // what the line that is asked for takes besides what is answered, tokens
 )

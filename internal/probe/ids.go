@@ -126,7 +126,7 @@ func (d *ids) traces(round int) []Send {
 // givenUp is a request whose client goes away. It asks for a long answer, so
 // that much is still to come for it.
 func (d *ids) givenUp(n int, l leaving) []Send {
-	s := longLine("given up, "+l.String(), n%d.env.Tenants, capped(d.env, 1024), d.env.MaxAnswer)
+	s := markedLine("given up, "+l.String(), n%d.env.Tenants, capped(d.env, 1024), d.env.MaxAnswer)
 	s.RequestID, s.TraceID = d.id("reuse", n), d.id("retrace", n)
 	s.Hangup = l.hangup(cmp.Or(d.first, unknownFirst))
 	return []Send{s}

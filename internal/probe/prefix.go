@@ -51,6 +51,8 @@ type prefixes struct {
 	steps
 	last   []wire.Exchange // of the batch before
 	group  int
+	turned int            // group of conversations that go on
+	forgot map[string]int // of them, how many lack their value, by arm
 	sent   int
 	tokens int // sent
 
@@ -71,11 +73,12 @@ type prefixes struct {
 }
 
 func newPrefixes(e Env) *prefixes {
-	p := &prefixes{env: e, soon: abortAt, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
+	p := &prefixes{env: e, forgot: map[string]int{}, soon: abortAt, rand: rand.New(rand.NewPCG(e.Seed, 0x707265666978))}
 	for i := range mostPairs {
 		owner := who{tenant: i % e.Tenants}
 		p.compare(fmt.Sprintf("round %d", i+1), prefixTokens, owner, who{tenant: (i + 1) % e.Tenants}, i < knownRounds, p.enough)
 	}
+	p.turns()
 	p.aborts()
 	p.pictures()
 	p.adapters()
@@ -90,6 +93,10 @@ func (p *prefixes) Next(done []wire.Exchange) []Send {
 		p.learn(e)
 		switch {
 		case e.Adapter != "":
+		case p.turned > 0 && e.Group == p.turned:
+			if e.EchoLost() {
+				p.forgot[e.Arm]++
+			}
 		case e.Arm == wire.ArmOwn, e.Arm == wire.ArmHit, e.Arm == wire.ArmMiss:
 			p.timed.count(e)
 			p.compared(e)
