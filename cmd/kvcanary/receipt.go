@@ -54,13 +54,17 @@ func (c receiptVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all, err := receipt.VerifyDir(c.Dir, receipt.Against{Key: v, Policy: policy, Log: log})
+	all, err := receipt.VerifyDir(c.Dir, receipt.Against{Key: v, Policy: policy, Log: log, OtherLog: c.Log == ""})
 	if err != nil {
 		return unreachable(err)
 	}
-	wrong := 0
+	wrong, compared := 0, log != nil
 	for _, x := range all {
 		wrong += len(x.Problems)
+		compared = compared && x.InLog
+	}
+	if log != nil && !compared && c.Log == "" {
+		fmt.Fprintln(s.stderr, "kvcanary: not compared with the user's own log: the receipts are not in it; --log names another")
 	}
 	err = show(s, c.Format, all, func() error {
 		for _, x := range all {
@@ -85,7 +89,7 @@ func (c receiptVerifyCmd) Run(s *session) error {
 	if len(all) == 1 && all[0].Name == "plan" {
 		fmt.Fprintf(s.stderr, "kvcanary: only the plan is sealed: what the run came to is not%s\n", map[bool]string{
 			true: ", and the log has no result of it", false: "; whether the log has a result of it is not known: --log",
-		}[log != nil])
+		}[compared])
 	}
 	unwitnessed(s, policy)
 	return remade

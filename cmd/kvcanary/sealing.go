@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
 	"github.com/kvcanary/kvcanary/internal/receipt"
+	"github.com/kvcanary/kvcanary/internal/witness"
 )
 
 // sealFlags say where receipts are logged and what signs them.
@@ -123,7 +124,7 @@ func sealResult(seal *receipt.Sealer, dir string, r *campaign.Result) error {
 	}
 	err := seal.Result(dir, out)
 	switch {
-	case errors.Is(err, receipt.ErrQuorum):
+	case errors.Is(err, receipt.ErrQuorum), errors.Is(err, witness.ErrFork), errors.Is(err, witness.ErrCut):
 		return fmt.Errorf("the result is sealed, but %w", err)
 	case err != nil:
 		return fmt.Errorf("the result is not sealed: %s", strings.ReplaceAll(err.Error(), "\n", "; "))

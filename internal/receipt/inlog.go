@@ -8,7 +8,7 @@ import (
 // inLog compares receipts with the log, where it is at hand: it has to begin
 // with what their proofs are for, and to have no result of the run that is
 // newer than what is here.
-func inLog(all []Verified, l *Log) {
+func inLog(all []Verified, l *Log, mayBeOther bool) {
 	if l == nil {
 		return
 	}
@@ -17,8 +17,12 @@ func inLog(all []Verified, l *Log) {
 		if x.tree.N == 0 {
 			continue // without a proof
 		}
-		if err := l.Begins(x.tree); err != nil {
+		err := l.Begins(x.tree)
+		x.InLog = err == nil
+		if err != nil && !mayBeOther {
 			x.Problems = append(x.Problems, fmt.Sprintf("the log that %s.tlog-proof is of: %v", x.Name, err))
+		}
+		if err != nil {
 			return
 		}
 	}

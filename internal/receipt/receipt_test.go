@@ -347,15 +347,22 @@ func TestKilledWritersLoseNothing(t *testing.T) {
 	for i := range kills {
 		cmd := exec.Command(exe, "-test.run", "^TestKilledWritersLoseNothing$")
 		cmd.Env = append(os.Environ(), "RECEIPT_WRITER="+dir, fmt.Sprint("RECEIPT_ROUND=", i))
-		var out bytes.Buffer
+		out := firstWrite{begun: make(chan struct{})}
 		cmd.Stdout = &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(20+rng.IntN(60)) * time.Millisecond)
+		if i%4 > 0 { // most are killed while they append, some before
+			select {
+			case <-out.begun:
+			case <-time.After(time.Minute):
+				t.Error("a writer says nothing")
+			}
+		}
+		time.Sleep(time.Duration(rng.IntN(40_000)) * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(out.all.String()) {
 			f := strings.Fields(line)
 			if len(f) != 3 || !strings.HasSuffix(line, "\n") {
 				continue
@@ -404,6 +411,19 @@ func TestKilledWritersLoseNothing(t *testing.T) {
 		t.Errorf("the witness has seen %+v, %v", seen, err)
 	}
 	t.Logf("%d kills, %d entries, %d acknowledged sizes", kills, n, len(roots))
+}
+
+// firstWrite keeps what is written, and says when the first of it comes.
+type firstWrite struct {
+	all   bytes.Buffer
+	begun chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if w.all.Len() == 0 {
+		close(w.begun)
+	}
+	return w.all.Write(p)
 }
 
 // writer appends until it is killed, says what is safe and has it cosigned.

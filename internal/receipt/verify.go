@@ -24,7 +24,9 @@ type Verified struct {
 	Cosigned []Cosignature `json:"cosigned,omitempty"`
 	// Unchecked are names under signatures that nobody's key was given for.
 	Unchecked []string `json:"unchecked,omitempty"`
-	Problems  []string `json:"problems,omitempty"`
+	// InLog says that it was found in the log that was at hand.
+	InLog    bool     `json:"in_log,omitempty"`
+	Problems []string `json:"problems,omitempty"`
 
 	tree   tlog.Tree
 	digest string // of the envelope
@@ -35,6 +37,9 @@ type Against struct {
 	Key    *Verifier
 	Policy *Policy // witnesses that are known, and how many have to have cosigned; nil for none
 	Log    *Log    // the log, where it is at hand; nil if not
+	// OtherLog says that Log may be another than the one that the receipts are
+	// in, which is then no problem of theirs.
+	OtherLog bool
 }
 
 // VerifyDir checks every receipt of a directory, and every file that they are
@@ -63,7 +68,7 @@ func VerifyDir(dir string, a Against) ([]Verified, error) {
 	if _, err := fs.Lstat(root.FS(), resultName); err == nil {
 		unsealed(out)
 	}
-	inLog(out, a.Log)
+	inLog(out, a.Log, a.OtherLog)
 	return out, nil
 }
 

@@ -385,6 +385,9 @@ func TestLogKnowsOfResults(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := problemsAgainst(t, dir, Against{Key: s.Key.Verifier(), Log: s.Log})
+			if lax := problemsAgainst(t, dir, Against{Key: s.Key.Verifier(), Log: s.Log, OtherLog: true}); strings.Contains(c.want, "tlog-proof is of") && lax != "" {
+				t.Errorf("another log that may be another is a problem: %s", lax)
+			}
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
