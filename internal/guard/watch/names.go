@@ -53,7 +53,8 @@ const (
 func classOf(name []byte) class {
 	switch string(name) {
 	case "id", "object", "model", "role", "created_at", "system_fingerprint", "service_tier", "finish_reason",
-		"stop_reason", "done_reason", "native_finish_reason", "item_id", "response_id", "status", "obfuscation":
+		"stop_reason", "done_reason", "native_finish_reason", "status", "obfuscation", "timestamp", "time",
+		"item_id", "response_id", "request_id", "trace_id", "message_id", "call_id", "tool_call_id":
 		return label
 	case "type":
 		return kind

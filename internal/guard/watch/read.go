@@ -79,11 +79,12 @@ func (w *Watch) line(at span) {
 
 // comment takes a comment between events. It keeps a connection alive and must
 // not wait: it overtakes what is held. A canary in comments, word by word, is
-// found all the same, and held from its third word on.
+// found all the same, and held from its third word on, but not for long.
 func (w *Watch) comment(at span) {
 	f := &w.frame
 	text := f.buf[at.from+1 : at.to]
 	s := w.strand(commentsPlace, Raw)
+	s.hasty = true
 	if letters := lettersOf(text); letters != w.comments { // what keeps a connection alive says the same each time
 		w.comments = letters
 		w.extend(s, f.buf[at.from+1:f.line])

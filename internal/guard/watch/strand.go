@@ -37,6 +37,7 @@ type strand struct {
 	moved   int64 // round in which to moved last
 	bare    int   // pieces since then, which had no letter
 	waiting bool  // it is in the list of those that wait
+	hasty   bool  // it is waited for no longer than for one word
 }
 
 // piece is a piece of a strand.
@@ -83,6 +84,9 @@ func (s *strand) rest(round, held, many int64) bool {
 		return true
 	}
 	idle, words := round-s.moved, min(s.words, canary.MinWords)
+	if s.hasty {
+		words = min(words, 1)
+	}
 	return idle > patience[words] || s.bare > 1<<words || idle > patience[1] && held > many
 }
 

@@ -559,3 +559,32 @@ func TestBlocksThatBeginWithText(t *testing.T) {
 		t.Errorf("%s; let out: %s", kinds(w), out)
 	}
 }
+
+// TestACommentHoldsNothingForLong: a comment that ends in words of the list.
+func TestACommentHoldsNothingForLong(t *testing.T) {
+	w := strict(testCoder(1))
+	w.Write([]byte(": garden music travel\n\n"))
+	if now, _ := w.Held(); now == 0 {
+		t.Error("three words of a comment were let out at once")
+	}
+	event := carriers[0].event(`"I am. "`)
+	for i := range 12 {
+		w.Write([]byte(event))
+		if now, _ := w.Held(); now == 0 {
+			return
+		} else if i == 11 {
+			t.Errorf("%d bytes are held after 12 events", now)
+		}
+	}
+}
+
+// TestNumbersOfEventsHoldNothing: what a server says of each event is not waited for.
+func TestNumbersOfEventsHoldNothing(t *testing.T) {
+	w := strict(testCoder(1))
+	for i := range 20 {
+		event := fmt.Sprintf(`data: {"id":"req_%dx","timestamp":"2026-01-02T03:04:%02dZ","obfuscation":"aVxc","choices":[{"index":0,"delta":{"content":"I am. "}}]}`+"\n\n", i, i)
+		if release, _ := w.Write([]byte(event)); string(release) != event {
+			t.Fatalf("event %d was held", i)
+		}
+	}
+}
