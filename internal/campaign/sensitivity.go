@@ -15,7 +15,9 @@ type calibration struct {
 // calibrations are measured by `kvcanary matrix`, see docs/power.md: the lower
 // end of the 95 % interval over the faults that a protocol is made for,
 // rounded down. A protocol that no fault of the lab calibrates yet has
-// sensitivity 0: it may find much, but its silence bounds nothing.
+// sensitivity 0: it may find much, but its silence bounds nothing. Protocols whose
+// faults show only where two requests meet in time have no row on purpose: how
+// often that happens is the target's doing, not the lab's to measure.
 var calibrations = map[string]calibration{
 	"boundary": {overLimit, 0.98},
 	"straddle": {overLimit, 0.99},

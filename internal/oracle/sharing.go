@@ -12,7 +12,8 @@ import (
 
 // judgeSharing finds tenants whose prompts are answered from what another has
 // sent. Cached tokens reported of a beginning that this tenant has never sent,
-// where none are of new prompts, are proof. Where none are reported, or such that
+// where none are of new prompts, are proof, and so is a header by which the target
+// says that it has kept the answer. Where none are reported, or such that
 // mean nothing, the time
 // to the first token is compared, pair by pair, by a test that holds at every
 // look ([stats.Paired]): the two of a group go out in an order that the
@@ -22,6 +23,7 @@ func judgeSharing(_ context.Context, c Case) Judgement {
 	steady := j.unsent(c)
 	arms := sharingArms(c)
 	bySeq := promptsOf(c.run()).bySeq
+	j.kept(arms, bySeq)
 	usual, reports := usualCached(c.Exchanges)
 	reports = reports && steady
 	for _, e := range arms.hit {
