@@ -90,6 +90,9 @@ func (m *machine) reset(p Policy) {
 	for _, f := range m.stack { // of a body that was left half read
 		m.spareSet(f.set)
 	}
+	if cap(m.names) > 16*fewNames { // of a body that had more than its like
+		m.names = nil
+	}
 	*m = machine{p: p, root: treeOf(p.Dialect), stack: m.stack[:0], inserted: m.inserted[:0], own: m.own[:0], out: m.out[:0],
 		tail: m.tail[:0], names: m.names[:0], spare: m.spare, scratch: m.scratch[:0], folded: m.folded[:0], value: m.value[:0], model: m.model}
 	m.facts.Stream = p.Dialect == "ollama"

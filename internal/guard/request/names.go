@@ -183,9 +183,10 @@ func (m *machine) unique(f *frame, name []byte, i int) {
 	}
 }
 
-// spareSet keeps a set for the next object that needs one.
+// spareSet keeps a set for the next object that needs one, unless it has grown
+// large: a map never gives its memory back.
 func (m *machine) spareSet(s nameSet) {
-	if s != nil {
+	if s != nil && len(s) <= 16*fewNames {
 		clear(s)
 		m.spare = s
 	}
