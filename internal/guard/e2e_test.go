@@ -49,7 +49,7 @@ func responses(event string) voice {
 
 func anthropic(block, delta, member string) voice {
 	return voice{"/v1/messages",
-		"event: message_start\n" + `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":2000,"output_tokens":1}}}` + "\n\n" +
+		"event: message_start\n" + `data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1000,"output_tokens":1}}}` + "\n\n" +
 			"event: content_block_start\n" + `data: {"type":"content_block_start","index":0,"content_block":` + block + "}\n\n",
 		"event: content_block_delta\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"` + delta + `","` + member + `":`, "}}\n\n",
 		"event: content_block_stop\n" + `data: {"type":"content_block_stop","index":0}` + "\n\n" +
@@ -244,5 +244,18 @@ func TestAnthropicPromptsAreCounted(t *testing.T) {
 		if s.served.Load() != served {
 			t.Errorf("streamed %v: the engine was sent what it cannot hold", stream)
 		}
+	}
+	// What the engine says it has read of a prompt is more than it had counted:
+	// the next one of its length may be too long.
+	more := strings.Replace(whole, `"input_tokens":1000`, `"input_tokens":1100`, 1)
+	s.whole.Store(&more)
+	if status, _, b := f.post(t, "/v1/messages", anthropicBody(999, false)); status != 200 || b != more {
+		t.Errorf("%d %s", status, b)
+	}
+	if status, _, b := f.post(t, "/v1/messages", anthropicBody(950, false)); status != 400 || !strings.Contains(b, "read more tokens than it had counted") {
+		t.Errorf("950 tokens, which may be 1,046: %d %s", status, b)
+	}
+	if status, _, b := f.post(t, "/v1/messages", anthropicBody(900, false)); status != 200 {
+		t.Errorf("900 tokens: %d %s", status, b)
 	}
 }

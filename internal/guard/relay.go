@@ -15,7 +15,7 @@ func (t *trip) relay(x *exchange) error {
 	if err := checkAnswer(x.answer); err != nil {
 		return err
 	}
-	t.streams = isStream(x.header)
+	t.by, t.streams = x.up, isStream(x.header)
 	t.rec.Stream = t.streams
 	t.head(x.answer)
 	t.look(x.answer)
@@ -87,6 +87,9 @@ func (t *trip) watched() {
 	t.hold(0)
 	_, t.rec.Held = t.watch.Held()
 	t.rec.PromptTokens, t.rec.OutputTokens = t.watch.Usage()
+	if t.exact && t.by != nil {
+		t.by.gate.Learn(t.counted, t.rec.PromptTokens)
+	}
 	for _, f := range t.watch.Findings() {
 		kept := Finding{Kind: f.Kind, Channel: string(f.Channel), Words: f.Words, Explain: f.Explain}
 		if f.Kind == watch.Leak {

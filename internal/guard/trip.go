@@ -37,9 +37,10 @@ type trip struct {
 	own      *carried
 	watch    *watch.Watch // nil: answers are not looked at
 
-	counted int  // tokens of the prompt, or a bound on them; 0 if not known
-	exact   bool // counted is a count
-	held    int  // bytes of the answer, as Guard.held has them
+	counted int       // tokens of the prompt, or a bound on them; 0 if not known
+	exact   bool      // counted is a count
+	by      *upstream // that has answered; nil for none yet
+	held    int       // bytes of the answer, as Guard.held has them
 
 	reserved int64 // bytes, of Guard.buffered
 	seated   bool  // counted among its tenant's

@@ -24,6 +24,9 @@ type Question struct {
 // Tally is what a counter said of a prompt.
 type Tally struct {
 	Tokens int
+	// Most is how many tokens the engine may read all the same, by what it was
+	// seen to read of others: see [Counter.Learn]. 0 for no more than Tokens.
+	Most int
 	// Over says that the engine refused to count because the prompt is over its
 	// own limit; Tokens may then be anything.
 	Over bool
@@ -35,7 +38,10 @@ type Tally struct {
 // Size is what a tally says of a prompt whose limit is known, and what a bound
 // has to say of the parts that were not counted.
 func (t Tally) Size(b Body, p Policy, limit int) Size {
-	s := Size{AtLeast: t.Tokens, AtMost: t.Tokens, Output: max(0, b.Output), Tried: true, Final: true}
+	s := Size{AtLeast: t.Tokens, AtMost: max(t.Tokens, t.Most), Output: max(0, b.Output), Tried: true, Final: true}
+	if t.Most > t.Tokens {
+		s.Why = "the engine was seen to read more tokens than it had counted, and may again: send less"
+	}
 	if t.Over {
 		s.AtLeast, s.AtMost = max(t.Tokens, add(limit, 1)), Unbounded
 		return s
@@ -85,6 +91,8 @@ type Counter struct {
 	worked  map[string]int // by dialect: the way that answered last
 	tenants map[string]int // flights of each
 	proofs  map[proofKey]proof
+	short   float64 // the most tokens that were read for one counted; below 1 for none seen
+	shortAt time.Time
 }
 
 type digest [sha256.Size]byte
@@ -122,6 +130,48 @@ type flight struct {
 	err     error
 }
 
+// Bounds on what is learnt.
+const (
+	// fewCounted is how long a prompt must be to learn from: of a short one the
+	// few tokens that a template adds would say too much.
+	fewCounted = 256
+	// mostShort is as much as is believed. An engine that reports another's usage
+	// is broken in another way, and the watch says so.
+	mostShort = 4
+)
+
+// Learn takes what the engine says it has read of a prompt that was counted. If
+// that is more, counts to come are taken for short by as much, until nothing of
+// the kind was seen for as long as a count holds. It reports whether that is news.
+func (c *Counter) Learn(counted, read int) bool {
+	if counted < fewCounted || read <= counted {
+		return false
+	}
+	ratio := min(float64(read)/float64(counted), mostShort)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.o.Now()
+	if now.Sub(c.shortAt) > c.o.Fresh {
+		c.short = 0
+	}
+	if ratio < c.short {
+		return false
+	}
+	news := ratio > c.short
+	c.short, c.shortAt = ratio, now
+	return news
+}
+
+// lengthen makes of a tally what Learn has learnt.
+func (c *Counter) lengthen(t Tally) Tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.short > 1 && c.o.Now().Sub(c.shortAt) <= c.o.Fresh {
+		t.Most = whole(float64(t.Tokens) * c.short)
+	}
+	return t
+}
+
 // Count counts a prompt. An error says that it could not be, and is for people;
 // it holds nothing of the prompt.
 func (c *Counter) Count(ctx context.Context, q Question) (Tally, error) {
@@ -133,7 +183,7 @@ func (c *Counter) Count(ctx context.Context, q Question) (Tally, error) {
 	c.mu.Lock()
 	if t, ok := c.kept.get(key, c.o.Now().Add(-c.o.Fresh)); ok {
 		c.mu.Unlock()
-		return t, nil
+		return c.lengthen(t), nil
 	}
 	f := c.flights[key]
 	if f == nil {
@@ -154,7 +204,7 @@ func (c *Counter) Count(ctx context.Context, q Question) (Tally, error) {
 	defer c.leave(f, key)
 	select {
 	case <-f.done:
-		return f.tally, f.err
+		return c.lengthen(f.tally), f.err
 	case <-ctx.Done():
 		return Tally{}, ctx.Err()
 	}

@@ -413,6 +413,40 @@ func TestManyCountsAtOnce(t *testing.T) {
 	})
 }
 
+// An engine that reads more than it has counted is taken to do so again, until
+// it was not seen to for a while.
+func TestCountsThatTurnOutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := counterOf(&counting{}, "vllm")
+		most := func() int {
+			got, err := c.Count(t.Context(), Question{Dialect: "openai", Body: chat(1000), Limit: 2000})
+			if err != nil || got.Tokens != 1000 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			return got.Size(Body{}, Policy{}, 2000).AtMost
+		}
+		for _, step := range []struct {
+			counted, read int
+			news          bool
+			most          int
+		}{
+			{1000, 1000, false, 1000}, {1000, 10, false, 1000}, {20, 90, false, 1000},
+			{1000, 1100, true, 1100}, {1000, 1050, false, 1100}, {500, 600, true, 1200}, {500, 600, false, 1200}, {300, 1 << 40, true, 4000},
+		} {
+			if got := c.Learn(step.counted, step.read); got != step.news || most() != step.most {
+				t.Errorf("%+v: %v, %d", step, got, most())
+			}
+		}
+		time.Sleep(time.Hour + time.Second)
+		if got := most(); got != 1000 {
+			t.Errorf("after an hour: %d", got)
+		}
+		if !c.Learn(1000, 1001) || most() != 1001 {
+			t.Errorf("learnt anew: %d", most())
+		}
+	})
+}
+
 func FuzzMembers(f *testing.F) {
 	for _, s := range []string{`{"a":1,"b":[2]}`, `{"stream":true}`, `{}`, `null`, `[]`, `{"a":"\ud800"}`, `{"a":1,"a":2}`, ""} {
 		f.Add([]byte(s))

@@ -108,6 +108,15 @@ func (g *Gate) Count(ctx context.Context, model string, b Body, q Question) (Dec
 	return g.decide(model, s), s
 }
 
+// Learn takes what the engine says it has read of a prompt that passed by its
+// count.
+func (g *Gate) Learn(counted, read int) {
+	if g.Counter != nil && g.Counter.Learn(counted, read) {
+		g.Limiter.o.Log.Warn("the engine reads more tokens than it counts: prompts near the limit are refused",
+			"upstream", g.Limiter.o.Upstream, "counted", counted, "read", read)
+	}
+}
+
 func (g *Gate) decide(model string, s Size) Decision {
 	return Decide(g.Limiter.Limit(model), g.Now(), g.Policy, s)
 }
