@@ -314,7 +314,7 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 	}
 	cfg.Facts.Pool = prefer(s, "pool", cfg.Facts.Pool, pool)
 	cfg.Facts.PageSize = facts.PageSize.Value
-	cfg.Facts.Adapters = adapters(models, c.Model)
+	cfg.Facts.Adapters = adapters(models, c.Model, facts.Engine)
 	return nil
 }
 
@@ -322,9 +322,14 @@ func (c runCmd) ask(s *session, cfg *campaign.Config) error {
 const mostAdapters = 2
 
 // adapters are those that a list of models names after the model, "model:adapter".
-// What follows the colon elsewhere is a tag of the model's own name.
-func adapters(models []wire.ModelInfo, name string) []string {
+// What follows the colon elsewhere is a tag of the model's own name: on Ollama
+// always, and whatever is "latest". A tag may well be the same model once more,
+// which nothing has to keep apart from itself.
+func adapters(models []wire.ModelInfo, name, engine string) []string {
 	var out []string
+	if engine == "ollama" || slices.ContainsFunc(models, func(m wire.ModelInfo) bool { return strings.HasSuffix(m.ID, ":latest") }) {
+		return nil
+	}
 	for _, m := range models {
 		if a, ok := strings.CutPrefix(m.ID, name+":"); ok && a != "" && len(out) < mostAdapters {
 			out = append(out, a)

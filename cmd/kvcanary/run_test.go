@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kvcanary/kvcanary/internal/campaign"
+	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
 func TestConsent(t *testing.T) {
@@ -74,5 +75,30 @@ func TestProgressIsForTerminals(t *testing.T) {
 	endProgress(&session{stderr: &errs})
 	if errs.Len() > 0 {
 		t.Errorf("a pipe gets %q at the end", errs.String())
+	}
+}
+
+// A tag of a model's name is no adapter: it may be the same model once more.
+func TestAdaptersAreNoTags(t *testing.T) {
+	list := func(ids ...string) (out []wire.ModelInfo) {
+		for _, id := range ids {
+			out = append(out, wire.ModelInfo{ID: id})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		models []wire.ModelInfo
+		engine string
+		want   string
+	}{
+		{list("m", "m:ada", "m:ben", "m:cyd", "n:x"), "sglang", "ada ben"},
+		{list("m", "m:ada"), "", "ada"},
+		{list("m:latest", "n:latest"), "", ""},
+		{list("m:8b", "m:70b"), "ollama", ""},
+		{list("m:8b", "n:latest"), "", ""},
+	} {
+		if got := strings.Join(adapters(c.models, "m", c.engine), " "); got != c.want {
+			t.Errorf("%v on %q: %q, want %q", c.models, c.engine, got, c.want)
+		}
 	}
 }

@@ -123,7 +123,8 @@ func (r *runner) ask(ctx context.Context, c oracle.Case) (all oracle.Judgement) 
 }
 
 // unenforced says that prompts over a limit were served and none was refused
-// for its length in all of the run, "" if that is not so. No target serves
+// for its length in all of the run, "" if that is not so. A server error says so
+// of a prompt that is long, and nothing of one with a picture. No target serves
 // prompts over its context window: the one that was given is not this target's,
 // and nothing was tested. A pool may be larger than it was said to be, but only
 // a count of the target's own says that more was read.
@@ -138,7 +139,7 @@ func (r *runner) unenforced(mine []wire.Exchange) string {
 			over = max(over, e.Limit)
 		}
 	}
-	refused := func(e wire.Exchange) bool { return e.Answer != nil && (e.Answer.Refusal.TooLong() || dirty(e.Answer)) }
+	refused := func(e wire.Exchange) bool { return e.Answer != nil && (e.Answer.Refusal.TooLong() || e.Purpose != wire.Unrelated && dirty(e.Answer)) }
 	if over == 0 || slices.ContainsFunc(r.all, refused) {
 		return ""
 	}

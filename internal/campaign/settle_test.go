@@ -101,6 +101,8 @@ func TestLimitThatIsNotKept(t *testing.T) {
 	unread := read
 	unread.Answer = served("abcde-fghij")
 	busy := wire.Exchange{Purpose: wire.Over, Limit: 4096, Answer: refused(wire.RefusedRate, 429, "slow down")}
+	picture := wire.Exchange{Purpose: wire.Unrelated, SentTokens: 1024, Answer: refused(wire.RefusedServer, 500, "no pictures here")}
+	long := wire.Exchange{Purpose: wire.Size, SentTokens: 9000, Answer: refused(wire.RefusedServer, 500, "out of memory")}
 	under := wire.Exchange{Purpose: wire.Under, Limit: 4096, SentTokens: 4000, Answer: served("abcde-fghij")}
 	for name, c := range map[string]struct {
 		all  []wire.Exchange
@@ -108,6 +110,8 @@ func TestLimitThatIsNotKept(t *testing.T) {
 	}{
 		"all served":          {[]wire.Exchange{under, over, busy}, false},
 		"one refused":         {[]wire.Exchange{under, over, no}, true},
+		"a long one broken":   {[]wire.Exchange{under, over, long}, true},
+		"a picture broken":    {[]wire.Exchange{under, over, picture}, false},
 		"a pool, all read":    {[]wire.Exchange{under, read}, true},
 		"a pool, no count":    {[]wire.Exchange{under, unread}, false},
 		"nothing was over it": {[]wire.Exchange{under}, true},

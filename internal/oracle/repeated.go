@@ -51,9 +51,9 @@ func repeats(e, first *wire.Exchange) bool {
 	}
 	said, was := e.Answer.Text(wire.Content), first.Answer.Text(wire.Content)
 	if first.Left || first.Answer.Failure != nil {
-		return strings.HasPrefix(said, was)
+		return said != "" && strings.HasPrefix(said, was)
 	}
-	return said == was && said != ""
+	return said != "" && said == was
 }
 
 // own are exchanges that were answered for themselves, those left out that may
