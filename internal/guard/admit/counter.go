@@ -30,8 +30,8 @@ type Tally struct {
 	// Over says that the engine refused to count because the prompt is over its
 	// own limit; Tokens may then be anything.
 	Over bool
-	// Tools and Opaque say that tool definitions and parts other than text are
-	// known to be in the count.
+	// Tools and Opaque say that what a template writes anew, and parts other than
+	// text, are known to be in the count.
 	Tools, Opaque bool
 }
 
@@ -315,7 +315,7 @@ func (c *Counter) by(ctx context.Context, w *way, q Question, asked members) (Ta
 	if err != nil {
 		return Tally{}, err
 	}
-	t.Tools, t.Opaque = seen.tools, !selfHosted(c.o.Engine())
+	t.Tools, t.Opaque = seen.tools && !asked.has(unproven), !selfHosted(c.o.Engine())
 	return t, nil
 }
 

@@ -237,6 +237,11 @@ func TestWhatACountCovers(t *testing.T) {
 			t.Errorf("%s, %v: %+v, %v", c.engine, c.tools, got, err)
 		}
 	}
+	// Of documents nothing is proven by tools.
+	with := []byte(`{"documents":[{"text":"a b c"}],` + string(chat(10)[1:]))
+	if got, err := counterOf(&counting{tools: true}, "vllm").Count(t.Context(), Question{Dialect: "openai", Body: with, Limit: 100}); err != nil || got.Tools {
+		t.Errorf("documents: %+v, %v", got, err)
+	}
 	p := Policy{OpaqueTokens: 500}
 	for name, c := range map[string]struct {
 		t               Tally
@@ -282,10 +287,11 @@ func TestCountsThatCannotBeHad(t *testing.T) {
 		"an unknown dialect": {&counting{}, Question{Dialect: "ollama"}, "nothing at the upstream"},
 		"no object":          {&counting{}, Question{Body: []byte(`[1]`)}, "no JSON object"},
 		"a stored prompt":    {&counting{}, Question{Dialect: "responses", Body: []byte(`{"input":"x","prompt":{"id":"p"}}`)}, "has a field that the upstream's counter does not take"},
+		"text beside it":     {&counting{}, Question{Dialect: "completions", Body: []byte(`{"prompt":"a","suffix":"b"}`)}, "is not one text"},
 		"a list of prompts":  {&counting{}, Question{Dialect: "completions", Body: []byte(`{"prompt":["a","b"]}`)}, "is not one text"},
 	} {
 		engine := "vllm"
-		if name == "a list of prompts" {
+		if name == "a list of prompts" || name == "text beside it" {
 			engine = "llamacpp"
 		}
 		if c.q.Dialect == "" {

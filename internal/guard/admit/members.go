@@ -20,7 +20,7 @@ var inert = []string{
 	"temperature", "top_p", "top_k", "min_p", "typical_p", "seed", "stop", "stop_sequences", "stop_token_ids", "ignore_eos",
 	"presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs", "top_logprobs",
 	"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
-	"rid", "request_id", "cache_salt", "extra_key", "priority", "max_tool_calls",
+	"rid", "request_id", "cache_salt", "extra_key", "cache_prompt", "priority", "max_tool_calls",
 }
 
 // parseMembers reads a body without what is inert.
@@ -65,6 +65,19 @@ func (m members) only(names []string) (members, error) {
 		out[name] = value
 	}
 	return out, nil
+}
+
+// unproven are members that a template may write out beside tool definitions,
+// and that older counters pass over.
+var unproven = []string{"documents", "functions", "chat_template_kwargs"}
+
+// beside are members that an engine puts into the prompt of a text completion
+// beside the text itself.
+var beside = []string{"suffix", "input_prefix", "input_suffix", "input_extra"}
+
+// has reports whether any of some names is there.
+func (m members) has(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" })
 }
 
 // write is the body with the members in the order of their names.

@@ -70,7 +70,7 @@ func some(names ...string) func(members) ([]byte, error) {
 // completions endpoint reads it.
 func plainText(m members) ([]byte, error) {
 	var prompt string
-	if json.Unmarshal(m["prompt"], &prompt) != nil {
+	if json.Unmarshal(m["prompt"], &prompt) != nil || m.has(beside) {
 		return nil, fmt.Errorf("%w: its prompt is not one text", ErrNoCounter)
 	}
 	return textBody(prompt), nil
