@@ -66,6 +66,7 @@ type answer struct {
 	left   int64     // bytes of a body of known length
 	budget int       // of the trailers, bytes
 	ended  bool      // the body was read to its clean end
+	failed error     // what await met with
 }
 
 // maxInformational is how many 1xx answers may come before the answer. They are
@@ -107,6 +108,9 @@ func (a *answer) Read(p []byte) (n int, err error) {
 	switch {
 	case a.ended:
 		return 0, io.EOF
+	case a.failed != nil:
+		err = a.failed
+		a.ended = err == io.EOF && !a.chunked && a.length < 0
 	case a.chunked:
 		n, err = a.readChunks(p)
 	case a.length < 0:
@@ -120,6 +124,13 @@ func (a *answer) Read(p []byte) (n int, err error) {
 		err = errCut
 	}
 	return n, err
+}
+
+// await waits until there is something to read, or nothing any more.
+func (a *answer) await() {
+	if !a.ended && a.failed == nil && a.c.br.Buffered() == 0 {
+		_, a.failed = a.c.br.Peek(1)
+	}
 }
 
 func (a *answer) readLength(p []byte) (n int, err error) {

@@ -28,28 +28,38 @@ func (t *trip) relay(x *exchange) error {
 			return err
 		}
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
-	b := (*buf)[:cap(*buf)]
 	for {
-		n, err := t.next(x, b)
-		if n > 0 {
-			release, stop := b[:n], false
-			if t.watch != nil {
-				release, stop = t.watch.Write(release)
-			}
-			if err := t.pass(x, release, stop); err != nil {
-				return err
-			}
-		}
-		switch err {
+		switch err := t.step(x); err {
 		case nil:
 		case io.EOF:
 			return t.finish(x)
 		default:
-			return t.upstreamError(err)
+			return err
 		}
 	}
+}
+
+// step passes on what comes next. At the end of the answer it returns io.EOF.
+func (t *trip) step(x *exchange) error {
+	if t.streams {
+		x.await() // without a buffer: most of the time a stream waits
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	n, err := t.next(x, (*buf)[:cap(*buf)])
+	if n > 0 {
+		release, stop := (*buf)[:n], false
+		if t.watch != nil {
+			release, stop = t.watch.Write(release)
+		}
+		if err := t.pass(x, release, stop); err != nil {
+			return err
+		}
+	}
+	if err != nil && err != io.EOF {
+		return t.upstreamError(err)
+	}
+	return err
 }
 
 // look begins to watch an answer.
