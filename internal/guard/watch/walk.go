@@ -26,6 +26,7 @@ type frame struct {
 	name    uint64 // what its parent calls it; 0 for an element of a list
 	label   uint64 // of the members that are called an index; 0 for none
 	key     uint64 // the member that comes next
+	text    uint64 // and what it is called if it is a text
 	bytes   int32  // of a list: where its numbers begin in walker.octets
 	way     way
 }
@@ -200,7 +201,7 @@ func (k *walker) quoted(doc []byte, i int) int {
 		k.member(f, text)
 		return i + 1
 	}
-	k.leaf(leaf{text: text, at: from, frame: k.top, key: f.key, pos: -1, class: f.class, channel: f.channel.below(f.class)})
+	k.leaf(leaf{text: text, at: from, frame: k.top, key: f.text, pos: -1, class: f.class, channel: f.channel.below(f.class)})
 	if f.parent == 0 && f.class == kind {
 		k.typ = text
 	}
@@ -232,7 +233,8 @@ func (k *walker) leaf(l leaf) {
 // Names of places that no member has.
 const (
 	anyNumber = 3 // members whose names are numbers
-	anyToken  = 5 // members whose names are texts
+	anyToken  = 5 // names that are texts
+	ofToken   = 9 // and what stands under them
 	asNumbers = 7 // a list of bytes
 )
 
@@ -249,8 +251,10 @@ func (k *walker) member(f *frame, name []byte) {
 		f.key = anyNumber
 	case f.ranks && (f.class == other || f.class == label):
 		k.leaf(leaf{text: name, at: -1, frame: k.top, key: anyToken, pos: f.next, channel: Logprobs})
-		f.key = anyToken
+		f.text, f.key = f.key, ofToken
+		return
 	}
+	f.text = f.key
 }
 
 func (k *walker) open(list bool) {

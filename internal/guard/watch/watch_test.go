@@ -236,3 +236,47 @@ func ExampleWatch() {
 	fmt.Println(stop, w.Findings()[0].Explain)
 	// Output: true the upstream says it has read 1 of 681281 prompt tokens, and answered: up to 6812 it cannot have read the prompt
 }
+
+// drawPlace makes a document with a text anywhere in it: before is what stands
+// before the text, after what stands after it.
+func drawPlace(t *rapid.T) (before, after string) {
+	names := []string{"a", "choices", "delta", "content", "text", "usage", "logprobs", "top_logprobs", "tool_calls", "reasoning_x", "7", "x index", "b\\\"c", "world", "token", "input"}
+	siblings := []string{`"n":null`, `"index":3`, `"k":[1,2]`, `"bytes":[256]`, `"id":"abc"`, `"o":{}`, `"p":["",true]`, `"z":-1.5e3`, `"q":"1 2"`}
+	before, after = "", ""
+	for range rapid.IntRange(1, 5).Draw(t, "depth") {
+		if rapid.IntRange(0, 3).Draw(t, "list") == 0 {
+			before += "[" + rapid.SampledFrom([]string{"", "{},", "1,", `"",`, " "}).Draw(t, "elements before")
+			after = rapid.SampledFrom([]string{"", ",{}", ",2"}).Draw(t, "elements after") + "]" + after
+			continue
+		}
+		before += "{"
+		if rapid.Bool().Draw(t, "sibling before") {
+			before += rapid.SampledFrom(siblings).Draw(t, "before") + ", "
+		}
+		before += `"` + rapid.SampledFrom(names).Draw(t, "name") + `" : `
+		if rapid.Bool().Draw(t, "sibling after") {
+			after = "," + rapid.SampledFrom(siblings).Draw(t, "after") + "}" + after
+		} else {
+			after = "}" + after
+		}
+	}
+	return before, after
+}
+
+// TestAnyPlaceIsWatched: text at any place of a document, in event after event.
+func TestAnyPlaceIsWatched(t *testing.T) {
+	c := testCoder(1)
+	rapid.Check(t, func(t *rapid.T) {
+		before, after := drawPlace(t)
+		y := carrier{dialect: "openai", event: data(before + "TEXT" + after)}
+		if rapid.Bool().Draw(t, "lines") {
+			y.event = line(`{"x":` + before + "TEXT" + after + "}")
+		}
+		words := mint(c, theirs, rapid.IntRange(0, 50).Draw(t, "from"), 8)
+		w := y.watch(true, c)
+		out, stopped := send(w, y.stream(drawCuts(t, words+" is.")), rapid.IntRange(1, 200).Draw(t, "write"))
+		if f := w.Findings(); !stopped || out != "" || len(f) != 1 || f[0].From != theirs {
+			t.Fatalf("in %sTEXT%s: stopped %v, %+v, out %q", before, after, stopped, f, out)
+		}
+	})
+}
