@@ -144,15 +144,15 @@ func addLists(n, deep *node) {
 // known are the fields that the documentation of each dialect has, beside those
 // that the guard acts on: what may pass where the unknown is refused.
 var known = map[string][]string{
-	"openai": append([]string{"messages", "reasoning_effort", "verbosity", "modalities", "prediction", "functions", "function_call", "web_search_options",
+	"openai": append([]string{"messages", "reasoning_effort", "verbosity", "modalities", "audio", "moderation", "prediction", "functions", "function_call", "web_search_options",
 		"max_completion_tokens", "top_logprobs", "reasoning", "thinking", "enable_thinking", "chat_template_kwargs", "add_generation_prompt",
 		"continue_final_message", "documents"}, sampled...),
 	"completions": append([]string{"prompt", "suffix", "echo", "best_of"}, sampled...),
-	"responses": append([]string{"input", "instructions", "reasoning", "text", "include", "max_output_tokens", "max_tool_calls", "top_logprobs"},
+	"responses": append([]string{"input", "instructions", "reasoning", "text", "include", "max_output_tokens", "max_tool_calls", "top_logprobs", "image", "moderation", "access_programs"},
 		sampled...),
 	"anthropic": {"model", "messages", "system", "max_tokens", "metadata", "stop_sequences", "stream", "temperature", "thinking", "tool_choice", "tools",
-		"top_k", "top_p", "service_tier", "mcp_servers", "output_config", "output_format"},
-	"ollama": {"model", "messages", "prompt", "suffix", "system", "tools", "format", "options", "stream", "think", "raw", "context", "images", "logprobs", "top_logprobs"},
+		"top_k", "top_p", "service_tier", "mcp_servers", "output_config", "output_format", "cache_control", "inference_geo", "speed"},
+	"ollama": {"model", "messages", "prompt", "suffix", "system", "tools", "format", "options", "stream", "think", "raw", "context", "images", "logprobs", "top_logprobs", "width", "height", "steps"},
 }
 
 // sampled are the fields of every OpenAI dialect, and of the engines that
@@ -161,4 +161,14 @@ var sampled = []string{"model", "stream", "stream_options", "max_tokens", "tempe
 	"presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs", "prompt_logprobs", "user", "safety_identifier", "metadata",
 	"service_tier", "tools", "tool_choice", "parallel_tool_calls", "response_format", "stop_token_ids", "ignore_eos", "min_tokens", "skip_special_tokens",
 	"spaces_between_special_tokens", "include_stop_str_in_output", "add_special_tokens", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-	"structured_outputs", "regex", "ebnf", "json_schema", "grammar"}
+	"structured_outputs", "regex", "ebnf", "json_schema", "grammar",
+	// embeddings
+	"input", "encoding_format", "dimensions",
+	// vLLM, SGLang, TensorRT-LLM
+	"use_beam_search", "length_penalty", "early_stopping", "thinking_token_budget", "include_reasoning", "allowed_token_ids", "bad_words",
+	"return_tokens_as_token_ids", "return_token_ids", "return_prompt_token_ids", "return_token_offsets", "return_prompt_text", "repetition_detection",
+	"top_p_min", "detokenize", "no_stop_trim", "stop_regex", "separate_reasoning", "stream_reasoning", "task", "enable_response_messages",
+	// llama.cpp
+	"typical_p", "repeat_penalty", "repeat_last_n", "dynatemp_range", "dynatemp_exponent", "dry_multiplier", "dry_base", "dry_allowed_length",
+	"dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability", "xtc_threshold", "mirostat", "mirostat_tau", "mirostat_eta", "n_probs", "min_keep",
+	"t_max_predict_ms", "samplers", "timings_per_token", "post_sampling_probs", "n_indent", "reasoning_format"}

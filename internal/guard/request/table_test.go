@@ -2,9 +2,13 @@ package request
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
 )
 
 // bodyWith is a body that has a value at a path of the table.
@@ -89,6 +93,27 @@ func TestTheTableIsNotShort(t *testing.T) {
 		"custom_logit_processor return_hidden_states prompt_embeds input_embeds lora_path priority keep_alive chat_template previous_response_id conversation background store prompt") {
 		if !slices.ContainsFunc(Table, func(f Field) bool { return f.Path == path }) {
 			t.Errorf("the table has no %s", path)
+		}
+	}
+}
+
+// Where the unknown is refused, nothing is that OpenAI's own client can send.
+func TestDocumentedFieldsAreKnown(t *testing.T) {
+	for dialect, params := range map[string]any{"openai": openai.ChatCompletionNewParams{}, "completions": openai.CompletionNewParams{}, "responses": responses.ResponseNewParams{}} {
+		fields := 0
+		for f := range reflect.TypeOf(params).Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" || name == "-" {
+				continue
+			}
+			fields++
+			_, _, err := rewrite(`{"`+name+`":null}`, Policy{Dialect: dialect, RefuseUnknown: true}, 0)
+			if err != nil {
+				t.Errorf("%s: %s: %v", dialect, name, err)
+			}
+		}
+		if fields < 15 {
+			t.Errorf("%s has %d fields: the test is empty", dialect, fields)
 		}
 	}
 }
