@@ -55,6 +55,9 @@ func (c guardCmd) Run(s *session) error {
 
 // check says that a file is good, and what its engines hold if that is asked.
 func (c guardCmd) check(s *session, setup *daemon.Setup) error {
+	for _, w := range setup.Warnings() {
+		fmt.Fprintf(s.stderr, "kvcanary: %s: %s\n", c.Config, w)
+	}
 	fmt.Fprintf(s.stdout, "%s: good\n", c.Config)
 	if !c.Ask {
 		return nil

@@ -94,6 +94,7 @@ func (t *Tracer) Trace(r *Record) {
 // Close sends what waits, until ctx ends.
 func (t *Tracer) Close(ctx context.Context) {
 	t.once.Do(func() { close(t.stop) })
+	defer t.t.Client.CloseIdleConnections()
 	select {
 	case <-t.done:
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,15 +181,13 @@ func (d *Daemon) announce(main, side net.Listener) {
 	if side != nil {
 		line = append(line, "metrics", "http://"+side.Addr().String()+"/metrics")
 	}
-	for _, u := range s.Config.Upstreams {
-		line = append(line, "upstream", u.Name)
-	}
-	d.log.Info("listening", append(line, "version", d.o.Version)...)
-	if s.Config.Admission.Policy != "closed" {
-		d.log.Warn("admission is " + s.Config.Admission.Policy + ": prompts that are not known to fit reach the engine")
-	}
-	if s.Config.Watch.Mode != "strict" {
-		d.log.Warn("the watch is " + s.Config.Watch.Mode + ": leaked words reach the client")
+	d.log.Info("listening", append(line, "upstreams", strings.Join(labels(s).Upstreams, " "), "version", d.o.Version)...)
+	d.warn(s)
+}
+
+func (d *Daemon) warn(s *Setup) {
+	for _, w := range s.Warnings() {
+		d.log.Warn(w)
 	}
 }
 

@@ -67,6 +67,7 @@ func (d *Daemon) reload(asked bool) {
 	d.metrics.Reloaded(true, d.o.Now())
 	if next.digest != old.digest {
 		d.log.Info("the new configuration is in force")
+		d.warn(next)
 	}
 }
 
