@@ -97,6 +97,26 @@ func TestContaminationAmongLikePrompts(t *testing.T) {
 	}
 }
 
+// TestContaminationAmongLikeQuestions has a model that gives values and no whole
+// lines: that many more lines are asked for beside others says nothing.
+func TestContaminationAmongLikeQuestions(t *testing.T) {
+	w := newWorld(t)
+	for i := range 60 {
+		line := i%3 > 0
+		e := w.onArm(1, wire.ArmLoad, 1, !line)
+		if e.Messages = 1; line {
+			e.Tail += wire.WholeLine
+		}
+		if i < 30 {
+			e = w.onArm(0, wire.ArmNull, 1, i > 0)
+			if e.Messages = 1; i == 0 {
+				e.Tail += wire.WholeLine
+			}
+		}
+	}
+	expectTest(t, w.judge("contamination"), oracle.Contamination, false, "40 of 60", "")
+}
+
 // TestContaminationLeavesOutLongerPrompts holds no prompt against one of a
 // fifth of its length: a model may forget more of it.
 func TestContaminationLeavesOutLongerPrompts(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/stats"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -51,16 +52,20 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 }
 
 // form is what decides, besides what else runs, whether a model finds a value:
-// how many turns there are, up to those of a conversation, and in which of them
-// the value is. What answers from the last turn alone, as simulators do, has
+// how many turns there are, up to those of a conversation, in which of them
+// the value is, and whether it is asked for with all of its line. What answers from the last turn alone, as simulators do, has
 // those of short prompts and loses those of longer ones, load or none.
-type form struct{ turns, place int }
+type form struct {
+	turns, place int
+	line         bool
+}
 
 func formOf(e *wire.Exchange) form {
+	line := strings.HasSuffix(e.Tail, wire.WholeLine)
 	if e.Messages == 1 {
-		return form{1, 0}
+		return form{1, 0, line}
 	}
-	return form{min(e.Messages, turnsApart), e.Asked}
+	return form{min(e.Messages, turnsApart), e.Asked, line}
 }
 
 // timesLonger is how many times as long as any of its form that was answered

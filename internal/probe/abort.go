@@ -87,7 +87,7 @@ func manyNonces(label string, tenant, tokens, answer int, q question) Send {
 func ownLine(label string, tenant, tokens, answer int, t tail) Send {
 	q := question{tail: t}
 	return Send{
-		Purpose: wire.Unrelated, Label: label, Tenant: tenant, Tokens: tokens, Tail: q.name, Asked: 0, MaxTokens: answer,
+		Purpose: wire.Unrelated, Label: label, Tenant: tenant, Tokens: tokens, Tail: q.name + wire.WholeLine, Asked: 0, MaxTokens: answer,
 		Turns: []Turn{{"user", []Part{
 			text(q.keyOf(0) + " "), {Kind: Nonce, N: 0}, text(" "), {Kind: Filler, N: 1},
 			text("\n" + wholeLine(q.key(0))),

@@ -19,7 +19,7 @@ func Churn() Protocol {
 
 const (
 	churnRounds = 3
-	quietAsks   = 40 // asked one at a time before anybody leaves
+	quietAsks   = 48 // asked one at a time before anybody leaves, every other one for a line
 	stayers     = 3  // in each round, beside as many that leave
 	// longPages is by how much more each of those that stay in a round is longer.
 	longPages = 16
@@ -49,10 +49,11 @@ func newChurn(e Env) *churn {
 	c := &churn{env: e}
 	for i := range quietAsks {
 		c.add(func() []Send {
-			if i%5 == 1 {
-				return []Send{c.line("quiet", i%e.Tenants, tails[i%len(tails)]).arm(wire.ArmNull, 1)}
+			tenant, q := i/2%e.Tenants, questionNo(i/2)
+			if i%2 == 1 {
+				return []Send{c.line("quiet line", tenant, q.tail).arm(wire.ArmNull, 1)}
 			}
-			return []Send{c.stayer("quiet", i%e.Tenants, quietPages(i), questionNo(i)).arm(wire.ArmNull, 1)}
+			return []Send{c.stayer("quiet", tenant, quietPages(i/2), q).arm(wire.ArmNull, 1)}
 		})
 	}
 	for n := range answerChases {

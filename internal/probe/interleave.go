@@ -19,7 +19,7 @@ func Interleave() Protocol {
 }
 
 const (
-	interleaveRounds = 4
+	interleaveRounds = 6
 	// alone is how many streams are read with nothing beside them, first.
 	alone = 10
 	// streams are under way together, if the campaign lets so many.

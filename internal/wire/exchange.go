@@ -25,6 +25,10 @@ const (
 	ArmAgain = "again" // the same prompt after it
 )
 
+// WholeLine ends the name of a tail that asks for a value with the rest of its
+// line: a model may do the one and not the other.
+const WholeLine = ", whole line"
+
 // Exchange is one request and its answer, with what was known when it was
 // sent. Oracles judge it without knowing how it was sent.
 type Exchange struct {
