@@ -203,3 +203,18 @@ func TestEventsTakeNoMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(open)
 }
+
+// TestAStreamAtRestKeepsLittle: also after much has come at once.
+func TestAStreamAtRestKeepsLittle(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		w := carriers[0].watch(strict, testCoder(1))
+		for _, text := range []string{"I am. ", "music"} {
+			event := carriers[0].event(quote(text))
+			many := strings.Repeat(event, 500)
+			release, _ := w.Write([]byte(many))
+			if now, _ := w.Held(); cap(w.frame.buf) > largeBuffer || !strings.HasPrefix(many+many, string(release)) || strict && len(release)+now < len(many) {
+				t.Errorf("strict %v: keeps %d bytes for %d that are held; %d of %d were released", strict, cap(w.frame.buf), now, len(release), len(many))
+			}
+		}
+	}
+}

@@ -45,11 +45,26 @@ func (f *framer) add(p []byte) { f.buf = append(f.buf, p...) }
 
 // drop forgets what has been released.
 func (f *framer) drop() {
-	n := f.out
-	if n == 0 {
-		return
+	if n := f.out; n > 0 {
+		f.buf = f.buf[:copy(f.buf, f.buf[n:])]
+		f.moved(n)
 	}
-	f.buf = f.buf[:copy(f.buf, f.buf[n:])]
+}
+
+// shrink gives a large buffer away with what is released of it, so that a
+// stream at rest keeps little. What is released stays valid.
+func (f *framer) shrink() {
+	if rest := f.buf[f.out:]; cap(f.buf) > largeBuffer && len(rest) <= largeBuffer/2 {
+		f.buf = append([]byte(nil), rest...)
+		f.moved(f.out)
+	}
+}
+
+// largeBuffer is how many bytes a stream at rest may keep.
+const largeBuffer = 4 << 10
+
+// moved takes notice that the first n bytes are gone.
+func (f *framer) moved(n int) {
 	f.base += int64(n)
 	f.out, f.unit, f.line, f.seen = 0, f.unit-n, f.line-n, f.seen-n
 }
@@ -68,6 +83,7 @@ func (f *framer) release(limit int64) []byte {
 	to := max(f.out, int(limit-f.base))
 	b := f.buf[f.out:to]
 	f.out = to
+	f.shrink()
 	return b
 }
 
