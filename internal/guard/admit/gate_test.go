@@ -96,3 +96,16 @@ func TestNewGate(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// What a prompt that its bytes decide costs: nearly all are such.
+func BenchmarkDecide(b *testing.B) {
+	g := gateOf(nil, Default())
+	g.Limiter = NewLimiter(LimiterOptions{Given: Given{Tokens: 100_000}})
+	body := Body{Bytes: 20_000, Wide: 300, Structured: 50, Depth: 5}
+	b.ReportAllocs()
+	for b.Loop() {
+		if g.Decide("m", body).Verdict != Pass {
+			b.Fatal("refused")
+		}
+	}
+}

@@ -113,7 +113,7 @@ var credentials = []string{"Authorization", "X-Api-Key", "Api-Key", "Anthropic-V
 
 // maxAnswer bounds the answer of a counter, bytes: it may list a few million
 // tokens.
-const maxAnswer = 256 << 20
+const maxAnswer = 64 << 20
 
 // ask has the upstream count a body.
 func (w *way) ask(ctx context.Context, c *Counter, h http.Header, body []byte) (t Tally, err error) {
