@@ -1,5 +1,5 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
-.PHONY: help test ci sweep power speed states fuzz demo-full spec-full mutants defences
+.PHONY: help test ci sweep power speed chaos states fuzz demo-full spec-full mutants defences
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,10 @@ speed: ## the figures of docs/performance.md
 	go test ./internal/lab -run '^$$' -bench Tags -benchtime 15x
 	go test ./internal/lab/node -run '^$$' -bench Step -benchtime 2s
 	go test ./pagetag -run '^$$' -bench . -benchtime 2s
+	go test ./internal/guard -count=1 -run TestSpeed -v -args -speed 2s -rounds 7
+
+chaos: ## 100,000 requests through the guard, with everything going wrong that can
+	go test ./internal/guard -count=1 -timeout 60m -run TestChaos -v -args -chaos 100000
 
 states: ## states a second of the explorer and of Spin, in turns
 	spec/beside.sh
