@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/kvcanary/kvcanary/internal/receipt"
 )
@@ -55,6 +56,19 @@ func TestFindingsAreKeptAndSealed(t *testing.T) {
 	var first kept
 	if err := json.Unmarshal(bytes.SplitN(written.Bytes(), []byte("\n"), 2)[0], &first); err != nil {
 		t.Fatal(err)
+	}
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/schema/finding.v1.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(written.String()) {
+		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(instance); err != nil {
+			t.Error(err)
+		}
 	}
 	if first.Schema != FindingSchema || first.Request != "kvg-1" || first.Findings[0].From != "run/7" || first.Time.IsZero() {
 		t.Errorf("%+v", first)
