@@ -56,7 +56,7 @@ func (i *Isolation) salt(tenant string) string {
 func (t *trip) policy(u *upstream) request.Policy {
 	p := request.Policy{
 		Dialect: t.route.dialect, MaxBytes: t.s.Limits.BodyBytes, MaxOpaque: -1,
-		OpaqueTokens: t.s.Admission.OpaqueTokens, AllowStored: t.s.Isolation.AllowStored, RefuseUnknown: t.s.Isolation.RefuseUnknown,
+		AllowStored: t.s.Isolation.AllowStored, RefuseUnknown: t.s.Isolation.RefuseUnknown,
 		Allow: t.s.Isolation.Allow,
 		// Nothing is put in before it is known who gets it, nor for a counter, which
 		// may not know it.

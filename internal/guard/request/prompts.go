@@ -50,7 +50,7 @@ func plantPrompts(root *node) {
 	through := func(n *node) { n.known, n.rest, n.elem = maps.Clone(deep.known), deep, deep }
 	through(deep.known["type"])
 
-	part := &node{fold: true, turn: true, rest: deep, elem: deep}
+	part := &node{fold: true, rest: deep, elem: deep}
 	part.child("type").look = lookType
 	through(part.child("text"))
 	through(part.child("cache_control"))
@@ -64,7 +64,7 @@ func plantPrompts(root *node) {
 	source.known["file_id"] = stored
 	part.known["source"] = source
 
-	message := &node{fold: true, turn: true, rest: deep, elem: deep}
+	message := &node{fold: true, rest: deep, elem: deep}
 	message.child("type").look = lookType
 	addOpaque(message, deep, true)
 	message.known["audio"].child("id").look = lookStored
@@ -93,7 +93,7 @@ func plantPrompts(root *node) {
 	}
 	prompt := root.child("prompt")
 	through(prompt)
-	prompt.elem = &node{turn: true}
+	prompt.elem = &node{}
 	through(prompt.elem)
 	through(root.child("documents"))
 	root.rest = &node{structured: true} // of what nobody knows, it may be

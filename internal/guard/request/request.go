@@ -54,8 +54,6 @@ type Policy struct {
 	// MaxOpaque is how many parts may pass whose tokens the bytes of the body do
 	// not bound: images, audio, files. -1 lets any number pass.
 	MaxOpaque int
-	// OpaqueTokens bounds the tokens of one such part; 0 says that nothing does.
-	OpaqueTokens int
 
 	MaxDepth int   // objects and lists within one another, 64 by default
 	MaxBytes int64 // of the client's body, 64 MiB by default
@@ -102,7 +100,6 @@ type Facts struct {
 	Bytes  int64
 	Wide   int64 // bytes of what is not ASCII, escapes taken for what they stand for: a tokenizer may normalise these into more
 	Opaque int   // parts whose tokens the bytes do not bound
-	Turns  int   // messages, parts of messages and prompts, to each of which a template may add
 	// Structured is how many of the bytes a chat template writes anew instead of
 	// as they stand, with indents and escapes of its own: tool definitions, tool
 	// calls, documents. Depth is how deep they are nested, the body included.
@@ -110,15 +107,6 @@ type Facts struct {
 	Depth      int
 
 	Changed []string // names of fields that were taken out or replaced, sorted, each once
-}
-
-// Bound is an upper bound on the prompt's tokens before the chat template adds
-// its own. Without one, ok is false.
-func (p Policy) Bound(f Facts) (tokens int64, ok bool) {
-	if !f.Known || f.Opaque > 0 && p.OpaqueTokens <= 0 {
-		return 0, false
-	}
-	return f.Bytes + int64(f.Opaque)*int64(p.OpaqueTokens), true
 }
 
 // Refused is the error of a [Reader] that met something that must not pass.
@@ -194,20 +182,6 @@ func (r *Reader) Read(p []byte) (int, error) {
 	n := copy(p, r.ready)
 	r.ready = r.ready[n:]
 	return n, nil
-}
-
-// Ahead reads up to the first 32 KiB of the body, so that a short one is wholly
-// checked before anything of it is sent on, and most refusals come before a
-// connection is made. Its error is the one that Read will return; nil where
-// reading can go on or the body is whole.
-func (r *Reader) Ahead() error {
-	for r.err == nil && r.m.facts.Bytes < chunk {
-		r.fill()
-	}
-	if errors.Is(r.err, io.EOF) {
-		return nil
-	}
-	return r.err
 }
 
 // fill reads once, and adds what came of it to what is ready.

@@ -43,7 +43,6 @@ type node struct {
 	allowed *node
 	opaque  bool // tokens that bytes do not bound are behind it
 	each    bool // the same of every item of it
-	turn    bool // counts as a turn
 	mark    mark // of the object around it
 	// structured is what a chat template writes anew, and may spread out.
 	structured bool

@@ -15,9 +15,6 @@ func (m *machine) meet(c byte) bool {
 	if n == nil {
 		return true
 	}
-	if n.turn && (c == '"' || c == '{' || c == '[') {
-		m.facts.Turns++
-	}
 	if n.opaque && c != 'n' {
 		m.opaquePart()
 	}
