@@ -139,7 +139,9 @@ func (r *runner) unenforced(mine []wire.Exchange) string {
 			over = max(over, e.Limit)
 		}
 	}
-	refused := func(e wire.Exchange) bool { return e.Answer != nil && (e.Answer.Refusal.TooLong() || e.Purpose != wire.Unrelated && dirty(e.Answer)) }
+	refused := func(e wire.Exchange) bool {
+		return e.Answer != nil && (e.Answer.Refusal.TooLong() || e.Purpose != wire.Unrelated && dirty(e.Answer))
+	}
 	if over == 0 || slices.ContainsFunc(r.all, refused) {
 		return ""
 	}
