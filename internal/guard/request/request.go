@@ -194,13 +194,13 @@ func (r *Reader) fill() {
 	have := r.kept + n
 	used := m.feed(r.buf[:have])
 	r.kept = copy(r.buf, r.buf[used:have])
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { // an error that only wraps it is no clean end
 		m.finish()
 	}
 	switch {
 	case m.refused != nil:
 		r.err, r.ready = m.refused, nil // what stands before the refusal is not worth sending
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil && err != io.EOF:
 		r.err, r.ready = fmt.Errorf("read the client's body: %w", err), nil
 	default:
 		r.err, r.ready = err, m.out

@@ -123,6 +123,15 @@ func TestSourceThatBreaksOff(t *testing.T) {
 	}
 }
 
+// An end that is wrapped in an error is none: what came may be a part only.
+func TestWrappedEndIsNone(t *testing.T) {
+	r := NewReader(io.MultiReader(strings.NewReader(`{"model":"m"}`), iotest.ErrReader(fmt.Errorf("cut off: %w", io.EOF))), Policy{})
+	out, err := io.ReadAll(r)
+	if err == nil || len(out) != len(`{"model":"m"`) || r.Facts().Known {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // Wherever an image stands in what becomes a prompt, and whatever is around it,
 // it is counted, or the request is refused.
 func TestNoImageIsMissed(t *testing.T) {
