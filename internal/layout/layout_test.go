@@ -55,6 +55,7 @@ var mayImport = map[string][]string{
 	"internal/lab/node":        {"pagetag", "internal/lab/model", "internal/lab/handoff", "internal/lab/prefix"},
 	"internal/lab/api":         {"internal/lab", "internal/lab/model"},
 	"internal/lab/api/clients": {},
+	"internal/guard/clients":   {"canary", "internal/guard/..."},
 	"internal/lab/gateway":     {"internal/lab"},
 	// Trials of the instrument against the lab: the one place outside cmd that sees both.
 	"internal/matrix": {"canary", "internal/..."},
