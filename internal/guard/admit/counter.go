@@ -33,6 +33,9 @@ type Tally struct {
 	// Tools and Opaque say that what a template writes anew, and parts other than
 	// text, are known to be in the count.
 	Tools, Opaque bool
+	// Others is how many bytes the members have of which it is not known whether
+	// they are in the count.
+	Others int64
 }
 
 // Size is what a tally says of a prompt whose limit is known, and what a bound
@@ -49,6 +52,10 @@ func (t Tally) Size(b Body, p Policy, limit int) Size {
 	if !t.Tools && b.Structured > 0 {
 		s.AtMost = add(s.AtMost, Bound(Body{Bytes: b.Structured, Wide: min(b.Wide, b.Structured), Structured: b.Structured, Depth: b.Depth}, bare(p)).AtMost)
 		s.Why = "the engine's count may lack the tool definitions, which have a wide bound: send fewer, or set structured_factor"
+	}
+	if t.Others > 0 {
+		s.AtMost = add(s.AtMost, Bound(Body{Bytes: t.Others, Wide: min(b.Wide, t.Others)}, bare(p)).AtMost)
+		s.Why = "the engine's count may lack fields beside the prompt, such as a suffix: send less in them"
 	}
 	if opaque := p.opaque(b); !t.Opaque && opaque > 0 {
 		s.AtMost, s.Why = add(s.AtMost, opaque), "the engine's count lacks the parts other than text, of which each may have opaque_tokens"
@@ -316,6 +323,7 @@ func (c *Counter) by(ctx context.Context, w *way, q Question, asked members) (Ta
 		return Tally{}, err
 	}
 	t.Tools, t.Opaque = seen.tools && !asked.has(unproven), !selfHosted(c.o.Engine())
+	t.Others = asked.others()
 	return t, nil
 }
 

@@ -242,6 +242,15 @@ func TestWhatACountCovers(t *testing.T) {
 	if got, err := counterOf(&counting{tools: true}, "vllm").Count(t.Context(), Question{Dialect: "openai", Body: with, Limit: 100}); err != nil || got.Tools {
 		t.Errorf("documents: %+v, %v", got, err)
 	}
+	// Nor of a suffix by a prompt; what forms the answer is no prompt.
+	for fields, want := range map[string]int64{
+		`"suffix":"a b c",`: 13, `"suffix":null,`: 0, `"echo":true,"seed":7,"stop":["a b"],"response_format":{"type":"text"},`: 0, `"input_extra":[{"text":"a"}],`: 25,
+	} {
+		body := fmt.Appendf(nil, `{%s"model":"m","prompt":"a b c"}`, fields)
+		if got, err := counterOf(&counting{}, "sglang").Count(t.Context(), Question{Dialect: "completions", Body: body, Limit: 100}); err != nil || got.Tokens != 3 || got.Others != want {
+			t.Errorf("%s: %+v, %v", fields, got, err)
+		}
+	}
 	p := Policy{OpaqueTokens: 500}
 	for name, c := range map[string]struct {
 		t               Tally
@@ -255,6 +264,7 @@ func TestWhatACountCovers(t *testing.T) {
 		"a picture":              {Tally{Tokens: 10}, Body{Opaque: 2}, p, 10, 1010},
 		"a picture, counted":     {Tally{Tokens: 10, Opaque: true}, Body{Opaque: 2}, p, 10, 10},
 		"a picture, no bound":    {Tally{Tokens: 10}, Body{Opaque: 1}, Policy{}, 10, Unbounded},
+		"a suffix":               {Tally{Tokens: 10, Others: 40}, Body{Wide: 5}, p, 10, 60},
 		"over the engine's own":  {Tally{Over: true}, Body{}, p, 101, Unbounded},
 		"and it says by how far": {Tally{Tokens: 200, Over: true}, Body{}, p, 200, Unbounded},
 	} {

@@ -75,6 +75,28 @@ var unproven = []string{"documents", "functions", "chat_template_kwargs"}
 // beside the text itself.
 var beside = []string{"suffix", "input_prefix", "input_suffix", "input_extra"}
 
+// judged are members whose part in a prompt is known otherwise: the counter was
+// tried with them, their bytes are bounded as what a template writes anew, or
+// they say how the answer is formed.
+var judged = []string{
+	"model", "messages", "prompt", "input", "content", "system", "instructions", "tools", "documents", "functions", "chat_template_kwargs",
+	"tool_choice", "parallel_tool_calls", "function_call", "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+	"guided_grammar", "json_schema", "regex", "ebnf", "grammar", "reasoning", "reasoning_effort", "thinking", "verbosity", "text", "modalities",
+}
+
+// others is how many bytes the members have that a counter takes without having
+// shown that it counts them: SGLang puts the suffix of a text completion into its
+// prompt, and its tokenizer endpoint passes it over. Numbers, true and false are
+// no text.
+func (m members) others() (n int64) {
+	for name, value := range m {
+		if len(value) > 0 && (value[0] == '"' || value[0] == '{' || value[0] == '[') && !slices.Contains(judged, name) {
+			n += int64(len(name) + len(value))
+		}
+	}
+	return n
+}
+
 // has reports whether any of some names is there.
 func (m members) has(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" })
