@@ -57,9 +57,9 @@ func (w *Watch) learn(unit []byte, line span, data []byte) (known bool) {
 	if only == nil {
 		return false
 	}
-	place, exact := k.places(only)
+	place, exact, bare := k.places(only)
 	s := w.places[place]
-	if s == nil || exact != 0 {
+	if s == nil || exact != 0 || bare != 0 && !s.alone && (w.firsts[bare] != s || w.places[bare] != nil) {
 		return false
 	}
 	from := line.from + bytes.Index(w.frame.at(line), data[:1]) + only.at

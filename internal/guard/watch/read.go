@@ -26,6 +26,7 @@ const (
 	linesPlace    = 2
 	commentsPlace = 4
 	dataPlace     = 6
+	tokensPlace   = 8
 )
 
 // halted reports whether nothing more is to be read.
@@ -236,11 +237,19 @@ func (w *Watch) take(name, data []byte) {
 		failed = failed || k.failed || string(k.typ) == "error" || string(k.typ) == "response.failed"
 		w.document(failed)
 	default:
-		w.text(w.strand(dataPlace, Raw), data)
+		w.bare(data)
 	}
 	if failed {
 		w.fail()
 	}
+}
+
+// bare takes data that is no document. What stands in events of its own may be
+// tokens, with the blanks between words or without: all has cut these off.
+func (w *Watch) bare(data []byte) {
+	w.text(w.strand(dataPlace, Raw), data)
+	w.spaced = append(append(w.spaced[:0], data...), ' ')
+	w.text(w.strand(tokensPlace, Raw), w.spaced)
 }
 
 // document takes what the walker has read. One that is an error says nothing
@@ -256,8 +265,12 @@ func (w *Watch) document(failed bool) {
 		if l.channel = k.channel(l.channel); tells {
 			w.says(l.channel, l.text)
 		}
-		place, exact := k.places(l)
-		w.text(w.strand(place, l.channel), l.text)
+		place, exact, bare := k.places(l)
+		s := w.strand(place, l.channel)
+		w.text(s, l.text)
+		if bare != 0 && !s.alone {
+			w.loosely(s, bare, l.text)
+		}
 		if exact != 0 {
 			w.text(w.strand(exact, l.channel), l.text)
 		}
@@ -272,6 +285,7 @@ func (w *Watch) document(failed bool) {
 	if k.ended && w.o.Dialect == "ollama" || isEnd(k.typ) {
 		w.end()
 	}
+	k.spare()
 }
 
 // isEnd reports whether an event of that type is the last of an answer.

@@ -15,6 +15,11 @@ const (
 	// bytes: no two words in a row of a canary are that long and the same.
 	leastField = 16
 	maxField   = 256
+	// alone is up to where a strand is also read together with others, bytes: eight
+	// words with what may stand between them.
+	alone = 512
+	// maxTurns is how many strands may come by turns, as the choices of an answer do.
+	maxTurns = 64
 )
 
 // strand is one text of an answer, put together from the pieces that stand at
@@ -25,6 +30,10 @@ type strand struct {
 	length   int64             // bytes so far
 	field    []byte            // what all pieces so far are, if it may be a field
 	varies   bool              // it is none
+	alone    bool              // it is no longer read together with those at other indexes
+	joined   bool              // it was read together with those
+	begun    int               // strands that have begun in it, if it is of several indexes
+	aside    bool              // its pieces make no rounds
 
 	// What is waited for. Rounds count how often the strand that grows most has
 	// grown, so that strands which come by turns wait for each other.

@@ -69,6 +69,38 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	return s
 }
 
+// loosely reads a text once more, joined with those that stand at other indexes
+// of the same place: an index that grows from event to event, as some engines
+// number tokens, would else cut a text into strands of one piece. Once a strand
+// is so long that it would have shown a canary itself, it stands alone.
+func (w *Watch) loosely(s *strand, bare uint64, text []byte) {
+	first := w.firsts[bare]
+	if first == nil {
+		if w.firsts == nil {
+			w.firsts = map[uint64]*strand{}
+		}
+		w.firsts[bare] = s
+		return
+	}
+	if first == s && w.places[bare] == nil {
+		return // as yet it is the only one
+	}
+	all := w.strand(bare, s.channel)
+	if !s.joined {
+		s.joined = true
+		all.begun++
+	}
+	// Choices that come by turns are no rounds. So many are none: it is an index
+	// that grows.
+	all.aside = all.begun <= maxTurns
+	if s.length > alone {
+		s.alone = true
+		all.settle()
+		return
+	}
+	w.text(all, text)
+}
+
 // extend puts a piece at the end of a strand.
 func (w *Watch) extend(s *strand, text []byte) {
 	w.grown++
@@ -79,7 +111,7 @@ func (w *Watch) extend(s *strand, text []byte) {
 		}
 		return
 	}
-	if s.event != w.event {
+	if s.event != w.event && !s.aside {
 		s.event = w.event
 		if s.grew == w.round {
 			w.round++
@@ -116,6 +148,7 @@ func (w *Watch) settle() {
 		s.settle()
 	}
 	clear(w.places)
+	clear(w.firsts)
 	w.order, w.keys, w.guess = w.order[:0], w.keys[:0], 0
 	w.form.strand = nil
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/binary"
 )
 
-// Bounds of how many objects and lists, and texts, one document may have. An
-// event has far fewer.
+// Bounds of how many objects and lists, and texts, one document may have. The
+// last event of a Responses stream repeats all of the answer, with twenty
+// alternatives for each of its tokens where these were asked for.
 const (
 	maxParts      = 1 << 18
-	maxEventParts = 1 << 14
+	maxEventParts = 1 << 17
+	keptParts     = 1 << 10 // more are given back when the document is done with
 )
 
 // frame is an object or a list of a document.
@@ -36,7 +38,8 @@ type frame struct {
 // that have none.
 type way struct {
 	labels, all uint64
-	last        int32 // position in the innermost list; -1 for none
+	bare        uint64 // without the indexes
+	last        int32  // position in the innermost list; -1 for none
 }
 
 // leaf is a text of a document, as it is written there, with its escapes.
@@ -232,10 +235,11 @@ func (k *walker) leaf(l leaf) {
 
 // Names of places that no member has.
 const (
-	anyNumber = 3 // members whose names are numbers
-	anyToken  = 5 // names that are texts
-	ofToken   = 9 // and what stands under them
-	asNumbers = 7 // a list of bytes
+	anyNumber  = 3  // members whose names are numbers
+	anyToken   = 5  // names that are texts
+	ofToken    = 9  // and what stands under them
+	asNumbers  = 7  // a list of bytes
+	looselyKey = 11 // what begins at several indexes
 )
 
 // deltaKey is what a delta is called. It is a constant.
@@ -319,13 +323,21 @@ func (k *walker) number(doc []byte, i int) int {
 	return i
 }
 
+// spare gives back what an unusually large document has taken, so that a stream
+// at rest keeps little.
+func (k *walker) spare() {
+	if cap(k.frames) > keptParts || cap(k.leaves) > keptParts || cap(k.octets) > largeBuffer {
+		k.frames, k.leaves, k.octets = nil, nil, nil
+	}
+}
+
 // lay finds the way to each frame, now that all indexes are known.
 func (k *walker) lay() {
 	for i := 1; i < len(k.frames); i++ {
 		f := &k.frames[i]
 		w := k.frames[f.parent].way
 		if f.name != 0 {
-			w.labels, w.all = mix(w.labels, f.name), mix(w.all, f.name)
+			w.labels, w.all, w.bare = mix(w.labels, f.name), mix(w.all, f.name), mix(w.bare, f.name)
 		}
 		switch {
 		case f.label != 0:
@@ -342,23 +354,27 @@ func (k *walker) lay() {
 
 // places is where a text belongs: the place of those that come one after the
 // other, and, if positions in lists tell more, the place with these, else 0.
-// Alternative tokens are told apart by their rank alone.
-func (k *walker) places(l *leaf) (place, exact uint64) {
+// Alternative tokens are told apart by their rank alone. bare is the place
+// without the indexes that members give, 0 where there are none.
+func (k *walker) places(l *leaf) (place, exact, bare uint64) {
 	f := &k.frames[l.frame]
 	w := f.way
 	if l.key != 0 {
-		w.labels, w.all = mix(w.labels, l.key), mix(w.all, l.key)
+		w.labels, w.all, w.bare = mix(w.labels, l.key), mix(w.all, l.key), mix(w.bare, l.key)
+	}
+	if w.bare != w.labels {
+		bare = mix(w.bare, looselyKey)
 	}
 	if l.pos >= 0 {
 		w.all, w.last = mix(w.all, uint64(l.pos)+3), l.pos
 	}
 	switch {
 	case f.ranks:
-		return mix(w.labels, uint64(w.last)+2), 0
+		return mix(w.labels, uint64(w.last)+2), 0, 0
 	case l.channel == Logprobs || w.all == w.labels:
-		return w.labels, 0
+		return w.labels, 0, bare
 	}
-	return w.labels, w.all
+	return w.labels, w.all, bare
 }
 
 func allDigits(s []byte) bool {

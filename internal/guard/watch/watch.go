@@ -90,9 +90,11 @@ type Watch struct {
 	most     int   // most bytes held at once
 	blind    bool  // of an audit: there was more than is kept, only raw is read
 	out      []byte
-	plain    []byte // a text without its escapes
-	aside    []byte // comments that overtake what is held
-	overtook bool   // the unit before did
+	plain    []byte             // a text without its escapes
+	spaced   []byte             // a text with a blank behind it
+	firsts   map[uint64]*strand // the first strand at each place but for its index
+	aside    []byte             // comments that overtake what is held
+	overtook bool               // the unit before did
 
 	ended   bool // the answer has said that it ends
 	errored bool // the answer has said that it is an error
@@ -221,6 +223,10 @@ func (w *Watch) Headers(h http.Header) (stop bool) {
 	}
 	slices.Sort(names)
 	w.where = Header
+	for _, name := range names {
+		w.scanRaw([]byte(name))
+		w.stopRaw()
+	}
 	for _, name := range names {
 		for _, v := range h[name] {
 			w.plain = append(append(w.plain[:0], v...), ' ')
