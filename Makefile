@@ -1,5 +1,5 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
-.PHONY: help test ci sweep power speed chaos states fuzz demo-full spec-full mutants defences
+.PHONY: help test ci sweep power speed guard-speed soak chaos states fuzz demo-full spec-full mutants defences
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -34,7 +34,14 @@ speed: ## the figures of docs/performance.md
 	go test ./internal/lab -run '^$$' -bench Tags -benchtime 15x
 	go test ./internal/lab/node -run '^$$' -bench Step -benchtime 2s
 	go test ./pagetag -run '^$$' -bench . -benchtime 2s
-	go test ./internal/guard -count=1 -run TestSpeed -v -args -speed 2s -rounds 7
+
+GUARD_SPEED = go test ./internal/guard/speed -count=1 -timeout 60m -v
+guard-speed: ## the guard beside direct requests, ReverseProxy and nginx, which must be installed
+	@dir=$$(mktemp -d) && trap 'rm -r $$dir' EXIT && go build -o $$dir/kvcanary ./cmd/kvcanary && \
+	$(GUARD_SPEED) -run 'Speed|Streams|Prompt' -args -guard $$dir/kvcanary -nginx $$(command -v nginx) -speed 1s -rounds 9 -streams 1000
+
+soak: ## the guard under everything that goes wrong, for half an hour: nothing may grow
+	$(GUARD_SPEED) -run Soak -args -soak 30m
 
 chaos: ## 100,000 requests through the guard, with everything going wrong that can
 	go test ./internal/guard -count=1 -timeout 60m -run TestChaos -v -args -chaos 100000

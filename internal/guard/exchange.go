@@ -48,26 +48,15 @@ var errEarly = errors.New("the upstream answered before it had the whole request
 // begin sends a call and receives the head of the answer. The connection is
 // closed when ctx ends. An error of reading call.rest is returned as it is.
 func (u *upstream) begin(ctx context.Context, k call) (*exchange, error) {
-	buf := getBuffer()
-	defer putBuffer(buf)
-	*buf = u.appendHead((*buf)[:0], &k)
-	rest := k.body
-	if len(rest) <= largeBuffer || k.chunked() {
-		*buf = append(*buf, rest...)
-		rest = nil
-	}
-	if k.chunked() {
-		*buf = append(*buf, "\r\n"...)
-	}
 	for {
-		x, again, err := u.try(ctx, k, *buf, rest)
+		x, again, err := u.try(ctx, k)
 		if !again {
 			return x, err
 		}
 	}
 }
 
-func (u *upstream) try(ctx context.Context, k call, first, second []byte) (x *exchange, again bool, err error) {
+func (u *upstream) try(ctx context.Context, k call) (x *exchange, again bool, err error) {
 	c, from := u.take(), u.now()
 	if c == nil {
 		if c, err = u.dial(ctx); err != nil {
@@ -79,10 +68,7 @@ func (u *upstream) try(ctx context.Context, k call, first, second []byte) (x *ex
 	}
 	c.blocked = u.now().Sub(from)
 	x = &exchange{up: u, call: k, stop: context.AfterFunc(ctx, func() { c.Close() })}
-	n, err := c.write(first)
-	if err == nil && len(second) > 0 {
-		_, err = c.write(second)
-	}
+	n, err := u.write(c, &k)
 	if err != nil && n == 0 && u.tls == nil && ctx.Err() == nil {
 		x.stop()
 		c.Close()
@@ -106,6 +92,28 @@ func (u *upstream) try(ctx context.Context, k call, first, second []byte) (x *ex
 	}
 	x.call = call{} // an answer may take an hour, and has no use for the prompt
 	return x, false, nil
+}
+
+// write sends the head of a call and what is there of its body, in one piece
+// where that is short. It says how much of the piece that begins with the head
+// was sent. Its buffer is free again before an answer is waited for.
+func (u *upstream) write(c *conn, k *call) (int, error) {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	*buf = u.appendHead((*buf)[:0], k)
+	rest := k.body
+	if len(rest) <= largeBuffer || k.chunked() {
+		*buf = append(*buf, rest...)
+		rest = nil
+	}
+	if k.chunked() {
+		*buf = append(*buf, "\r\n"...)
+	}
+	n, err := c.write(*buf)
+	if err == nil && len(rest) > 0 {
+		_, err = c.write(rest)
+	}
+	return n, err
 }
 
 // refusedToRead says that the upstream has closed its side, as one does that

@@ -94,6 +94,7 @@ func (t *trip) read(u *upstream) (*prompt, error) {
 		case err == io.EOF:
 			t.own.close()
 			p.whole, p.facts = int64(len(p.held)), t.reader.Facts()
+			t.leaveReader()
 			return p, nil
 		case err != nil:
 			return nil, bodyRefused(err)

@@ -147,13 +147,18 @@ func (t *trip) run() (err error) {
 
 // forget gives back what the request's body took. Its answer may take an hour.
 func (t *trip) forget() {
+	t.leaveReader()
+	if t.reserved > 0 {
+		t.g.release(t)
+	}
+}
+
+// leaveReader gives back what has read the body.
+func (t *trip) leaveReader() {
 	if t.reader != nil {
 		t.reader.Reset(nil, request.Policy{})
 		readers.Put(t.reader)
 		t.reader = nil
-	}
-	if t.reserved > 0 {
-		t.g.release(t)
 	}
 }
 

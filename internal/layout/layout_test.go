@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"internal/guard/watch":     {"canary"},
 	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape", "internal/guard/request"},
 	"internal/guard/synthetic": {"canary"},
+	"internal/guard/speed":     {},
 	"internal/explore":         {"internal/lab/handoff"},
 	"spec":                     {},
 	// A witness for tests.

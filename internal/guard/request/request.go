@@ -124,8 +124,12 @@ const (
 	CodeOpaque       = "opaque_part"    // a part whose tokens are not bounded, where they must be
 )
 
-// chunk is how much of a body is read, and checked, at a time, bytes.
-const chunk = 32 << 10
+// chunk is how much of a body is read, and checked, at a time, bytes; of its
+// beginning less, since most bodies are short and many may come at once.
+const (
+	chunk = 32 << 10
+	first = 4 << 10
+)
 
 // Reader rewrites a body as it is read, in constant memory. The body grows by
 // [Reader.Grown] bytes, whatever is taken out of it: white space stands where
@@ -145,7 +149,7 @@ type Reader struct {
 
 // NewReader returns a reader of the rewritten body.
 func NewReader(src io.Reader, p Policy) *Reader {
-	r := &Reader{buf: make([]byte, chunk)}
+	r := &Reader{buf: make([]byte, first)}
 	r.Reset(src, p)
 	return r
 }
@@ -193,7 +197,11 @@ func (r *Reader) fill() {
 	}
 	have := r.kept + n
 	used := m.feed(r.buf[:have])
-	r.kept = copy(r.buf, r.buf[used:have])
+	from := r.buf[used:have]
+	if have == len(r.buf) && have < chunk {
+		r.buf = make([]byte, min(2*have, chunk))
+	}
+	r.kept = copy(r.buf, from)
 	if err == io.EOF { // an error that only wraps it is no clean end
 		m.finish()
 	}
