@@ -11,6 +11,7 @@ type Guard struct {
 	Isolation Isolation
 	Watch     Watch
 	Synthetic Synthetic
+	Overlap   Overlap
 	Limits    Limits
 	Metrics   string // address that metrics and health are served on, "" for none
 	Traces    Traces
@@ -98,6 +99,14 @@ type Synthetic struct {
 	TokensPerDay   int
 }
 
+// Overlap compares answers with what other tenants have sent; nothing is
+// remembered for that without Memory.
+type Overlap struct {
+	Memory  int           // bytes of fingerprints
+	Keep    time.Duration // how long a text is remembered after it was sent last
+	Letters int           // of a run that is reported
+}
+
 // Limits bound what clients and engines may take.
 type Limits struct {
 	Body, Headers             int // bytes
@@ -138,6 +147,7 @@ func GuardDefaults() Guard {
 			StallTime: 10 * time.Minute, WriteTime: time.Minute, IdleTime: 2 * time.Minute, DrainTime: 30 * time.Second, HealthTime: 5 * time.Second,
 		},
 		Synthetic: Synthetic{Every: time.Minute, Words: 500, TokensPerDay: 1_000_000},
+		Overlap:   Overlap{Keep: time.Hour, Letters: 160},
 		Traces:    Traces{Ratio: 1},
 		Log:       "text",
 	}

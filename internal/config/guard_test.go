@@ -45,6 +45,7 @@ func TestAllThatAGuardsFileCanSay(t *testing.T) {
 		Isolation: Isolation{SaltKeyFile: "keys/salt", Unknown: "refuse", Allow: []string{"previous_response_id"}},
 		Watch:     Watch{Mode: "audit", KeyFiles: []string{"keys/canary"}, MaxHeld: 131072},
 		Synthetic: Synthetic{KeyFile: "keys/synthetic", Model: "glm", Every: 30 * time.Second, Words: 2000, TokensPerDay: 5_000_000},
+		Overlap:   Overlap{Memory: 32 << 20, Keep: 30 * time.Minute, Letters: 200},
 		Limits: Limits{Body: 8 << 20, Headers: 16384, Document: 4 << 20, Buffered: 128 << 20, BodyRate: 4096, Concurrency: 500, TenantAtOnce: 50,
 			HeaderTime: 5 * time.Second, BodyTime: 20 * time.Second, ConnectTime: 2 * time.Second, StallTime: 2 * time.Minute,
 			WriteTime: 30 * time.Second, IdleTime: time.Minute, DrainTime: 20 * time.Second, HealthTime: 2 * time.Second},
@@ -222,6 +223,10 @@ metrics_port | guard.yaml:4:19: listen: write HOST:PORT, such as 127.0.0.1:8080
 mode | guard.yaml:4:15: no mode "stric": did you mean "strict"?
 no_tenants | guard.yaml:1:1: tenants is missing: name them with their keys, or write tenants: any
 no_upstream | guard.yaml:1:1: no upstream: say under upstreams which engine is guarded
+overlap_keep | guard.yaml:4:10: keep is 10ms: a second is the least
+overlap_letters | guard.yaml:4:43: letters is 10: it must be at least 63
+overlap_much | guard.yaml:4:10: memory_bytes is 1000000000000: 64 GiB is the most
+overlap_nowhere | guard.yaml:4:10: overlap has no memory_bytes: say how much the fingerprints may take, such as 67108864
 policy | guard.yaml:4:21: no policy "half": choose of closed, open, off
 receipts_nowhere | guard.yaml:4:11: receipts has no dir: name the folder that findings are sealed in
 refresh_zero | guard.yaml:4:22: refresh is 0: write a time such as 10s

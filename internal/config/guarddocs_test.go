@@ -15,7 +15,7 @@ import (
 // of each.
 var sections = map[string]string{
 	"the file": "%s", "listen": "listen: {%s}", "an upstream": "upstreams: [{%s}]", "limits of an upstream": "upstreams: [{limits: {%s}}]", "a tenant": "tenants: [{%s}]",
-	"admission": "admission: {%s}", "isolation": "isolation: {%s}", "watch": "watch: {%s}", "synthetic": "synthetic: {%s}", "limits": "limits: {%s}", "metrics": "metrics: {%s}", "traces": "traces: {%s}",
+	"admission": "admission: {%s}", "isolation": "isolation: {%s}", "watch": "watch: {%s}", "synthetic": "synthetic: {%s}", "overlap": "overlap: {%s}", "limits": "limits: {%s}", "metrics": "metrics: {%s}", "traces": "traces: {%s}",
 	"receipts": "receipts: {%s}", "log": "log: {%s}",
 }
 
@@ -68,7 +68,7 @@ func TestEveryFieldOfAGuardIsDocumented(t *testing.T) {
 
 // A file that says the documented defaults is one that says nothing.
 func TestDocumentedDefaultsHold(t *testing.T) {
-	const least = "upstreams: [{name: a, base_url: http://a}]\ntenants: any\ntraces: {endpoint: http://c}\nsynthetic: {key_file: k, model: m}\n"
+	const least = "upstreams: [{name: a, base_url: http://a}]\ntenants: any\ntraces: {endpoint: http://c}\nsynthetic: {key_file: k, model: m}\noverlap: {memory_bytes: 1048576}\n"
 	want, err := ReadGuard("guard.yaml", []byte(least), guardKnown)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +91,8 @@ func TestDocumentedDefaultsHold(t *testing.T) {
 			text += "traces: {endpoint: http://c, " + said + "}\n"
 		case title == "synthetic":
 			text += "synthetic: {key_file: k, model: m, " + said + "}\n"
+		case title == "overlap":
+			text += "overlap: {memory_bytes: 1048576, " + said + "}\n"
 		default:
 			text += strings.Replace(sections[title], "%s", said, 1) + "\n"
 		}

@@ -22,6 +22,7 @@ func (g *Guard) fields(root *yaml.Node, known GuardKnown) *Error {
 		field{"isolation", func(n *yaml.Node) *Error { return g.Isolation.read(n, known) }},
 		field{"watch", g.Watch.read},
 		field{"synthetic", g.Synthetic.read},
+		field{"overlap", g.Overlap.read},
 		field{"limits", g.Limits.read},
 		field{"metrics", func(n *yaml.Node) *Error { return object(n, "metrics", address("listen", &g.Metrics)) }},
 		field{"traces", g.Traces.read},
@@ -211,6 +212,21 @@ func (s *Synthetic) read(n *yaml.Node) *Error {
 		return at(n, "synthetic has no model: name the one to ask")
 	case s.Every < time.Second:
 		return at(n, "every is %v: a prompt a second is the most", s.Every)
+	}
+	return nil
+}
+
+func (o *Overlap) read(n *yaml.Node) *Error {
+	if err := object(n, "overlap", count("memory_bytes", 1<<20, &o.Memory), positive("keep", &o.Keep), count("letters", 63, &o.Letters)); err != nil {
+		return err
+	}
+	switch {
+	case o.Memory == 0:
+		return at(n, "overlap has no memory_bytes: say how much the fingerprints may take, such as 67108864")
+	case o.Memory > 64<<30:
+		return at(n, "memory_bytes is %d: 64 GiB is the most", o.Memory)
+	case o.Keep < time.Second:
+		return at(n, "keep is %v: a second is the least", o.Keep)
 	}
 	return nil
 }

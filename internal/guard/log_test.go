@@ -36,6 +36,8 @@ func TestOneLineForEachRequestThatIsNotPlain(t *testing.T) {
 		{"failed", Record{Status: 502, Code: "upstream_failed", Trouble: "it broke off"}, map[string]any{"level": "ERROR", "msg": "failed", "trouble": "it broke off"}},
 		{"finding", Record{Status: 200, Code: "leak_stopped", Findings: []Finding{{Kind: "leak", Channel: "reasoning", From: "r/3", Words: 9, Explain: "nine words"}}},
 			map[string]any{"level": "ERROR", "msg": "finding", "kind": "leak", "channel": "reasoning", "from": "r/3", "words": 9., "explain": "nine words", "code": "leak_stopped"}},
+		{"suspicion", Record{Status: 200, Findings: []Finding{{Kind: "overlap", Channel: "content", Explain: "160 letters"}}},
+			map[string]any{"level": "WARN", "msg": "finding", "kind": "overlap", "channel": "content", "explain": "160 letters"}},
 	} {
 		got := lines(slog.LevelInfo, &c.record)
 		if c.want == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/guard/watch"
 )
 
@@ -15,7 +16,7 @@ import (
 var (
 	metricDialects = []string{"openai", "completions", "responses", "anthropic", "ollama", other}
 	metricVerdicts = []string{"pass", "count", "refuse", other}
-	metricFindings = []string{watch.Leak, watch.FailOpen, watch.OverSize, watch.Trouble, watch.Broken, watch.Unseen, other}
+	metricFindings = []string{watch.Leak, watch.FailOpen, watch.OverSize, watch.Trouble, watch.Broken, watch.Unseen, overlap.Kind, other}
 	metricClasses  = []string{"2xx", "3xx", "4xx", "5xx", "none"}
 )
 

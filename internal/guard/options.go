@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 )
 
 // Options make a [Guard]. What is left zero is filled in by New as the fields say.
@@ -25,6 +26,9 @@ type Options struct {
 	Admission Admission
 	Isolation Isolation
 	Watch     Watch
+	// Overlap remembers what tenants send, to notice answers that carry it; nil
+	// for none. It needs the watch, and outlives a reload.
+	Overlap *overlap.Index
 
 	Now     func() time.Time                     // time.Now by default; deadlines of connections are set by it
 	Random  io.Reader                            // of request ids; crypto/rand by default; used by many goroutines
@@ -136,6 +140,9 @@ func (o *Options) check() error {
 		if u.HealthPath != "" && !strings.HasPrefix(u.HealthPath, "/") {
 			return fmt.Errorf("upstream %q: health path must begin with /", u.Name)
 		}
+	}
+	if o.Overlap != nil && o.Watch.Off {
+		return errors.New("overlap is looked for in answers that the watch reads, and it is off: switch it on, or leave overlap out")
 	}
 	t := &o.Tenants
 	if n := count(len(t.Keys) > 0, t.Header != "", t.Any); n != 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
 )
@@ -32,6 +33,7 @@ type prompt struct {
 type carried struct {
 	found    map[canary.ID]bool
 	scanners []*canary.Scanner
+	prompt   *overlap.Prompt // remembers its text; nil for nobody
 }
 
 func newCarried(coders []*canary.Coder) *carried {
@@ -51,13 +53,16 @@ func (o *carried) write(p []byte) {
 	for _, s := range o.scanners {
 		s.Write(p)
 	}
+	if o.prompt != nil {
+		o.prompt.Write(p)
+	}
 }
 
 func (o *carried) close() {
 	for _, s := range o.scanners {
 		s.Close()
 	}
-	o.scanners = nil
+	o.scanners, o.prompt = nil, nil
 }
 
 // has says that the request carried a canary.
@@ -70,6 +75,7 @@ var readers = sync.Pool{New: func() any { return request.NewReader(nil, request.
 func (t *trip) read(u *upstream) (*prompt, error) {
 	t.body = &clientBody{r: t.r.Body, rc: t.rc, limits: &t.s.Limits, now: t.s.Now, start: t.s.Now()}
 	t.own = newCarried(t.s.Watch.Coders)
+	t.own.prompt = t.remember()
 	stated := t.r.ContentLength
 	if stated > t.s.Limits.BodyBytes {
 		return nil, tooLarge(t.s.Limits.BodyBytes)

@@ -75,6 +75,7 @@ func (t *trip) look(a *answer) {
 	if t.own != nil {
 		o.Own = t.own.has
 	}
+	o.Text = t.compare()
 	t.watch = watch.New(o)
 }
 
@@ -107,6 +108,7 @@ func (t *trip) watched() {
 		}
 		t.rec.Findings = append(t.rec.Findings, kept)
 	}
+	t.overlaps()
 }
 
 // hold keeps account of what is held back.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
 	"github.com/kvcanary/kvcanary/internal/guard/watch"
@@ -35,7 +36,8 @@ type trip struct {
 	body     *clientBody
 	reader   *request.Reader // rewrites body
 	own      *carried
-	watch    *watch.Watch // nil: answers are not looked at
+	watch    *watch.Watch    // nil: answers are not looked at
+	overlap  *overlap.Answer // nil: not compared with what others have sent
 
 	counted int       // tokens of the prompt, or a bound on them; 0 if not known
 	exact   bool      // counted is a count

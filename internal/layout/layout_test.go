@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape", "internal/guard/request"},
 	"internal/guard/synthetic": {"canary"},
 	"internal/guard/speed":     {},
+	"internal/guard/overlap":   {},
 	"internal/explore":         {"internal/lab/handoff"},
 	"spec":                     {},
 	// A witness for tests.

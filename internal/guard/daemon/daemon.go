@@ -20,6 +20,7 @@ import (
 
 	"github.com/kvcanary/kvcanary/internal/guard"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 )
@@ -49,7 +50,8 @@ type Daemon struct {
 	log     *slog.Logger
 	keeper  *guard.Keeper
 	tracer  *guard.Tracer
-	planter *planter // nil for none
+	planter *planter       // nil for none
+	overlap *overlap.Index // nil for none
 
 	refused [32]byte // digest of the file that was refused last
 	seen    [32]byte // digest at the last look
@@ -74,6 +76,9 @@ func Run(ctx context.Context, s *Setup, o Options) error {
 	}
 	defer d.closeSinks()
 	if d.planter, err = newPlanter(s, o.Random); err != nil {
+		return err
+	}
+	if d.overlap, err = newOverlap(s, o); err != nil {
 		return err
 	}
 	if d.guard, err = guard.New(d.options(s)); err != nil {
@@ -195,6 +200,7 @@ func (d *Daemon) warn(s *Setup) {
 func (d *Daemon) options(s *Setup) guard.Options {
 	o := s.Options
 	o.Now, o.Random, o.Log, o.Observe = d.o.Now, d.o.Random, d.log, d.observe
+	o.Overlap = d.overlap
 	d.planter.admit(&o)
 	return o
 }

@@ -73,6 +73,9 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	l.isolation()
 	l.watch()
 	l.synthetic()
+	if c.Overlap.Memory > 0 && c.Watch.Mode == "off" {
+		l.problem("overlap is looked for in answers that the watch reads, and its mode is off: choose strict or audit, or leave overlap out")
+	}
 	l.listener()
 	l.setup.Headers = map[string]string{}
 	for _, h := range c.Traces.Headers {

@@ -82,6 +82,7 @@ func fixed(file string, old, next *config.Guard) error {
 	}
 	same("listen", old.Listen, next.Listen)
 	same("synthetic", old.Synthetic, next.Synthetic)
+	same("overlap", old.Overlap, next.Overlap)
 	same("metrics", old.Metrics, next.Metrics)
 	same("traces", old.Traces, next.Traces)
 	same("receipts", old.Receipts, next.Receipts)

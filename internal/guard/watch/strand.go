@@ -27,6 +27,7 @@ const (
 type strand struct {
 	channel  Channel
 	scanners []*canary.Scanner // one a key
+	also     func([]byte)      // reads it too; may be nil
 	length   int64             // bytes so far
 	field    []byte            // what all pieces so far are, if it may be a field
 	varies   bool              // it is none

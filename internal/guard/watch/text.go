@@ -12,6 +12,9 @@ func (w *Watch) text(s *strand, text []byte) {
 		s.settle()
 		return
 	}
+	if s.also != nil {
+		s.also(text)
+	}
 	if bytes.IndexByte(text, '\\') >= 0 {
 		w.plain = unescape(w.plain[:0], text)
 		text = w.plain
@@ -60,6 +63,9 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	}
 	s := &strand{channel: c}
 	s.scanners = w.scanners(func() Channel { return s.channel })
+	if w.o.Text != nil {
+		s.also = w.o.Text(c)
+	}
 	if w.places == nil {
 		w.places = map[uint64]*strand{}
 	}

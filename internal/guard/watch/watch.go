@@ -18,6 +18,10 @@ type Options struct {
 
 	Coders []*canary.Coder      // the keys whose canaries are looked for
 	Own    func(canary.ID) bool // canaries that the request itself carried; nil for none
+	// Text is asked once for each text of the answer, as its pieces stand one after
+	// the other, and what it returns gets these, with the escapes of JSON. Both may
+	// be nil. What is read this way holds nothing back.
+	Text func(Channel) func([]byte)
 
 	Counted int  // tokens of the prompt, as counted or bounded before; 0 if unknown, or if parts have no bound
 	Exact   bool // Counted is a count
