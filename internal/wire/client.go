@@ -60,6 +60,8 @@ type Client struct {
 	root    string // unversioned base URL: /tokenize stands there
 	host    string // host and port, for messages
 
+	shown certificate
+
 	mu     sync.Mutex
 	quirks quirks
 	count  countState
@@ -95,7 +97,7 @@ func NewClient(o Options) (*Client, error) {
 		o.Now = time.Now
 	}
 	c.o = o
-	c.http = &http.Client{Transport: newTransport(o.TLS, o.Socket)}
+	c.http = &http.Client{Transport: newTransport(o.TLS, o.Socket, &c.shown)}
 	if o.HTTP != nil {
 		c.http = &http.Client{Transport: o.HTTP.Transport, Jar: o.HTTP.Jar}
 	}

@@ -180,6 +180,7 @@ func (c *Client) send(ctx context.Context, method, url, key string, names http.H
 	req.Header.Set("User-Agent", c.o.UserAgent)
 	c.dialect.auth(req.Header, key)
 	resp, err := c.http.Do(req)
+	err = c.shown.explain(err)
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		// Such a body is the bare connection, which no context ends: hang up.
 		resp.Body.Close()

@@ -117,6 +117,9 @@ func tlsProblem(err error) string {
 	}
 	if _, ok := errors.AsType[tls.AlertError](err); ok || strings.Contains(err.Error(), "tls: ") {
 		why := oneLine(rootCause(err), 200)
+		if errors.Is(err, errUnshown) {
+			why = errUnshown.Error()
+		}
 		if strings.Contains(why, "certificate required") || strings.Contains(why, "bad certificate") {
 			why += "); the server wants a client certificate that it knows (--client-cert and --client-key"
 		}

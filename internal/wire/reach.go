@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +23,7 @@ const dialTimeout = 30 * time.Second
 
 // newTransport is made for few hosts and long exchanges. With a socket every
 // connection goes there, whatever the host.
-func newTransport(t *tls.Config, socket string) *http.Transport {
+func newTransport(t *tls.Config, socket string, shown *certificate) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	proxy := http.ProxyFromEnvironment
 	if socket != "" {
@@ -40,7 +41,7 @@ func newTransport(t *tls.Config, socket string) *http.Transport {
 			}
 			return &patientConn{Conn: conn}, nil
 		},
-		TLSClientConfig:     t,
+		TLSClientConfig:     shown.watch(t),
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConns:        256,
@@ -53,6 +54,46 @@ func newTransport(t *tls.Config, socket string) *http.Transport {
 		WriteBufferSize:        64 << 10,
 		ReadBufferSize:         32 << 10,
 	}
+}
+
+// certificate is what is known of a server's wish for one: with TLS 1.3 a
+// client learns only after its handshake that it needed to show one, and if the
+// connection breaks while it sends a prompt it does not learn it at all.
+type certificate struct{ state atomic.Int32 }
+
+const (
+	certificateAsked    = 1 // one was asked for, and there was none to show
+	certificateNeedless = 2 // an answer came all the same
+)
+
+// errUnshown is what can be said of a connection that broke after a certificate
+// was asked for.
+var errUnshown = errors.New("tls: certificate required, or broken off for another reason")
+
+// watch returns settings as t that notice when a certificate is asked for.
+func (c *certificate) watch(t *tls.Config) *tls.Config {
+	if t != nil && (len(t.Certificates) > 0 || t.GetClientCertificate != nil) {
+		return t
+	}
+	if t = t.Clone(); t == nil {
+		t = &tls.Config{}
+	}
+	t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		c.state.CompareAndSwap(0, certificateAsked)
+		return &tls.Certificate{}, nil
+	}
+	return t
+}
+
+// explain takes how a request went: one that was hung up on may have lacked a
+// certificate.
+func (c *certificate) explain(err error) error {
+	if err == nil {
+		c.state.Store(certificateNeedless)
+	} else if c.state.Load() == certificateAsked && isHangup(err) {
+		return fmt.Errorf("%w: %w", errUnshown, err)
+	}
+	return err
 }
 
 // dressed adds to every request what the target wants besides a key.
