@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -58,6 +59,24 @@ func (o *carried) write(p []byte) {
 	}
 }
 
+// head takes what a request carries beside its body: an engine may say again
+// what it was called by.
+func (o *carried) head(r *http.Request) {
+	o.line(r.URL.Path)
+	for _, values := range r.Header {
+		for _, v := range values {
+			o.line(v)
+		}
+	}
+}
+
+func (o *carried) line(s string) {
+	for _, c := range o.scanners {
+		io.WriteString(c, s)
+		c.Reset()
+	}
+}
+
 func (o *carried) close() {
 	for _, s := range o.scanners {
 		s.Close()
@@ -74,7 +93,6 @@ var readers = sync.Pool{New: func() any { return request.NewReader(nil, request.
 // yet whose it is.
 func (t *trip) read(u *upstream) (*prompt, error) {
 	t.body = &clientBody{r: t.r.Body, rc: t.rc, limits: &t.s.Limits, now: t.s.Now, start: t.s.Now()}
-	t.own = newCarried(t.s.Watch.Coders)
 	t.own.prompt = t.remember()
 	stated := t.r.ContentLength
 	if stated > t.s.Limits.BodyBytes {

@@ -208,6 +208,9 @@ func leakyEngine(t *testing.T, text string, streams bool) string {
 	return engine(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("X-Note", r.Header.Get("User-Agent"))
+		if note := r.URL.Query().Get("beta"); note != "" {
+			w.Header().Set("X-Note", text)
+		}
 		if !streams {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}],"usage":{"prompt_tokens":7,"completion_tokens":9}}`, text)
@@ -276,16 +279,25 @@ func TestLeakNeverLeaves(t *testing.T) {
 		})
 	}
 	t.Run("in a header", func(t *testing.T) {
-		f := guardBefore(t, leakyEngine(t, "fine", true), func(o *Options) { o.Watch = Watch{Coders: []*canary.Coder{coder}} })
-		q, _ := http.NewRequest("POST", f.url+"/v1/chat/completions", strings.NewReader(chat))
-		q.Header.Set("User-Agent", strings.TrimSpace(string(words)))
-		res, err := f.client.Do(q)
-		if err != nil {
-			t.Fatal(err)
+		f := guardBefore(t, leakyEngine(t, string(words), true), func(o *Options) { o.Watch = Watch{Coders: []*canary.Coder{coder}} })
+		if status, h, b := f.post(t, "/v1/messages?beta=true", chat); status != 502 || h.Get("X-Note") != "" {
+			t.Errorf("%d %v %s", status, h, b)
 		}
-		res.Body.Close()
-		if res.StatusCode != 502 || res.Header.Get("X-Note") != "" {
-			t.Errorf("%d %v", res.StatusCode, res.Header)
+	})
+	// What a client calls itself or its request comes back, and is no leak.
+	t.Run("in a header, own", func(t *testing.T) {
+		f := guardBefore(t, leakyEngine(t, "fine", true), func(o *Options) { o.Watch = Watch{Coders: []*canary.Coder{coder}} })
+		for _, name := range []string{"User-Agent", "X-Request-Id"} {
+			q, _ := http.NewRequest("POST", f.url+"/v1/chat/completions", strings.NewReader(chat))
+			q.Header.Set(name, strings.ReplaceAll(strings.TrimSpace(string(words)), " ", "-"))
+			res, err := f.client.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(res.Body)
+			if res.Body.Close(); err != nil || res.StatusCode != 200 || !strings.Contains(string(b), "[DONE]") {
+				t.Errorf("%s: %d %v %s", name, res.StatusCode, res.Header, b)
+			}
 		}
 	})
 }

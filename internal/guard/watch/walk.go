@@ -272,7 +272,8 @@ func (k *walker) open(list bool) {
 		child.pos = f.next
 	} else {
 		child.name, child.channel = f.key, f.channel.below(f.class)
-		child.counts = child.counts || f.class == usage
+		// What a model calls a tool with may be named like anything.
+		child.counts = (child.counts || f.class == usage) && (child.channel == Raw || child.channel == Content)
 		child.ranks = child.ranks || f.class == alternatives
 	}
 	k.frames = append(k.frames, child)
