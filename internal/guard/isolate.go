@@ -18,6 +18,8 @@ type Isolation struct {
 	RefuseUnknown bool
 	// AllowStored lets a request name what a server keeps: earlier answers, files.
 	AllowStored bool
+	// AllowPrivateMedia lets media come from hosts that only the engine may reach.
+	AllowPrivateMedia bool
 	// Allow are fields that request.Table names and that clients may set after
 	// all: what a row guards against is then left to the engine.
 	Allow []string
@@ -57,7 +59,8 @@ func (t *trip) policy(u *upstream) request.Policy {
 	p := request.Policy{
 		Dialect: t.route.dialect, MaxBytes: t.s.Limits.BodyBytes, MaxOpaque: -1,
 		AllowStored: t.s.Isolation.AllowStored, RefuseUnknown: t.s.Isolation.RefuseUnknown,
-		Allow: t.s.Isolation.Allow,
+		AllowPrivateMedia: t.s.Isolation.AllowPrivateMedia,
+		Allow:             t.s.Isolation.Allow,
 		// Nothing is put in before it is known who gets it, nor for a counter, which
 		// may not know it.
 		Counts: u == nil || t.route.counts,

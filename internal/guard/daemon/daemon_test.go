@@ -373,10 +373,10 @@ func TestBoundsOfAnswersReachTheWatch(t *testing.T) {
 	}
 }
 
-// What isolation allows reaches the guard: the two words, and fields by name.
+// What isolation allows reaches the guard: its words, and fields by name.
 func TestAllowedFieldsReachTheGuard(t *testing.T) {
-	s := checkFile(t, "allow", base("http://127.0.0.1:1")+"tenants: any\nisolation: {allow: [options.num_ctx, stored, documents]}\n", nil)
-	if i := s.Options.Isolation; !i.AllowStored || i.SharePromptCache || strings.Join(i.Allow, " ") != "options.num_ctx documents" {
+	s := checkFile(t, "allow", base("http://127.0.0.1:1")+"tenants: any\nisolation: {allow: [options.num_ctx, stored, private_media, documents]}\n", nil)
+	if i := s.Options.Isolation; !i.AllowStored || !i.AllowPrivateMedia || i.SharePromptCache || strings.Join(i.Allow, " ") != "options.num_ctx documents" {
 		t.Errorf("isolation %+v", i)
 	}
 }

@@ -55,7 +55,7 @@ func Load(file string, getenv func(string) string) (*Setup, error) {
 	if err != nil {
 		return nil, Problems{err}
 	}
-	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names(), Allow: append([]string{allowStored, allowSharing}, request.Paths()...)})
+	c, err := config.ReadGuard(file, b, config.GuardKnown{Engines: engine.Names(), Allow: append([]string{allowStored, allowSharing, allowMedia}, request.Paths()...)})
 	if bad, ok := errors.AsType[*config.Error](err); ok {
 		var all Problems
 		for _, e := range bad.All() {
@@ -182,6 +182,7 @@ func (l *loader) admission() {
 const (
 	allowStored  = "stored"
 	allowSharing = "shared_prompt_cache"
+	allowMedia   = "private_media"
 )
 
 func (l *loader) isolation() {
@@ -189,6 +190,7 @@ func (l *loader) isolation() {
 	o := &l.setup.Options.Isolation
 	o.RefuseUnknown = c.Unknown == "refuse"
 	o.AllowStored, o.SharePromptCache = slices.Contains(c.Allow, allowStored), slices.Contains(c.Allow, allowSharing)
+	o.AllowPrivateMedia = slices.Contains(c.Allow, allowMedia)
 	for _, path := range request.Paths() {
 		if slices.Contains(c.Allow, path) {
 			o.Allow = append(o.Allow, path)

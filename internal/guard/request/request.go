@@ -39,6 +39,10 @@ type Policy struct {
 	// the guard cannot tell whose content that is.
 	AllowStored bool
 
+	// AllowPrivateMedia lets pictures, sounds and files come from hosts that are
+	// not on the public web.
+	AllowPrivateMedia bool
+
 	// Allow are paths of the table whose rows are not acted on: what they guard
 	// against is then left to the engine.
 	Allow []string

@@ -137,7 +137,7 @@ func TestWrappedEndIsNone(t *testing.T) {
 func TestNoImageIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dialect := rapid.SampledFrom([]string{"openai", "completions", "responses", "anthropic", "ollama"}).Draw(t, "dialect")
-		image := rapid.SampledFrom([]string{`{"type":"image_url"}`, `{"image_url":{"url":"data:,"}}`, `{"type":"input_image","image_url":"https://x"}`, `{"type":"image","source":{"data":"AA"}}`,
+		image := rapid.SampledFrom([]string{`{"type":"image_url"}`, `{"image_url":{"url":"data:,"}}`, `{"type":"input_image","image_url":"https://example.com/x"}`, `{"type":"image","source":{"data":"AA"}}`,
 			`{"images":["AA"]}`, `{"multimodal_data":["AA"]}`, `{"type":"input_audio","input_audio":{"data":"AA"}}`, `{"\u0069mage":"data:,"}`, `{"encrypted_content":"AA"}`}).Draw(t, "image")
 		names := []string{"content", "output", "summary", "tool_calls", "result", "action", "source", "input", "arguments", "x", "type", "text", "image_url", "prompt_string", "function"}
 		body := image

@@ -183,25 +183,6 @@ func (m *machine) partType(n *node) {
 	}
 }
 
-// mediaURL refuses media that an engine would read from its own disk: whatever
-// is not data or an address on the web. Some engines take base64 without a
-// scheme, which cannot be told from a path.
-func (m *machine) mediaURL(n *node) {
-	s := m.value
-	if !m.over {
-		s, _ = m.string()
-	}
-	if len(s) == 0 && !m.over || m.kind != '"' {
-		return
-	}
-	for _, scheme := range []string{"data:", "http://", "https://"} {
-		if len(s) >= len(scheme) && bytes.EqualFold(s[:len(scheme)], []byte(scheme)) {
-			return
-		}
-	}
-	m.refuseAs(http.StatusBadRequest, CodeFieldRefused, n.path, n.path+" must begin with data:, http: or https:, since an engine may read anything else from its own disk")
-}
-
 func (m *machine) refuseField(n *node) {
 	m.refuseAs(http.StatusBadRequest, CodeFieldRefused, n.path, "a client may not set "+n.path+" ("+n.why+")")
 }
