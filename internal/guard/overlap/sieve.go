@@ -54,6 +54,7 @@ type sieve struct {
 	least uint64 // of the window
 	at    int    // letters up to the end of it
 
+	solid  int  // ASCII letters since the last blank or the like
 	escape int8 // 0 outside escapes, 1 behind the backslash, 2 to 5 within \uXXXX
 	unit   rune
 	high   rune // first half of a pair; 0 for none
@@ -70,7 +71,7 @@ type choice struct {
 
 // restart begins another text.
 func (s *sieve) restart() {
-	s.n, s.hash, s.last, s.escape, s.high = 0, 0, [gram]byte{}, 0, 0
+	s.n, s.hash, s.last, s.solid, s.escape, s.high = 0, 0, [gram]byte{}, 0, 0, 0
 }
 
 // letterOf is the letter that a byte counts as; 0 for none. It is a constant.
@@ -99,10 +100,20 @@ func (s *sieve) write(p []byte) (n int, closed bool) {
 			s.escape = 1
 		case c == '"':
 			return i + 1, true
+		case !joins(c):
+			s.solid = 0
 		}
 	}
 	return len(p), false
 }
+
+// mostSolid is how many ASCII letters may follow each other without a blank.
+// What stands behind them is no text but a picture or the like in base64, and
+// would take the place of text in the index.
+const mostSolid = 1024
+
+// joins reports whether base64 goes on over a byte.
+func joins(c byte) bool { return c == '+' || c == '/' || c == '-' || c == '_' || c == '=' }
 
 // escaped takes a byte of an escape. All but those by number stand for no letter.
 func (s *sieve) escaped(c byte) {
@@ -110,6 +121,8 @@ func (s *sieve) escaped(c byte) {
 		s.escape, s.unit = 0, 0
 		if c == 'u' {
 			s.escape = 2
+		} else if c != '/' {
+			s.solid = 0
 		}
 		return
 	}
@@ -133,6 +146,8 @@ func (s *sieve) escaped(c byte) {
 	for _, c := range b[:utf8.EncodeRune(b[:], s.unit)] {
 		if l := letterOf[c]; l != 0 {
 			s.letter(l)
+		} else if !joins(c) {
+			s.solid = 0
 		}
 	}
 }
@@ -147,6 +162,12 @@ func digitOf(c byte) byte {
 // letter takes the next letter. Of each window the least hash is chosen; of
 // several the one that was chosen before, else the last (robust winnowing).
 func (s *sieve) letter(c byte) {
+	if s.solid++; c >= utf8.RuneSelf {
+		s.solid = 0
+	}
+	if s.solid > mostSolid {
+		return
+	}
 	i := s.n % gram
 	out := s.last[i]
 	s.last[i] = c
@@ -159,7 +180,7 @@ func (s *sieve) letter(c byte) {
 	}
 	s.grams[s.n%window] = s.hash
 	switch {
-	case grams == 1 || s.hash < s.least:
+	case grams == 1 || s.hash < s.least || s.hash == s.least && grams <= window:
 		s.least, s.at = s.hash, s.n
 	case s.n-s.at >= window:
 		s.again()
