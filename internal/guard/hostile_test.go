@@ -37,6 +37,7 @@ func TestHostileAnswers(t *testing.T) {
 		"flood of 1xx":            {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100), 502, "upstream_failed"},
 		"1xx, then an answer":     {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + okHead + "Content-Length: 2\r\n\r\nok", 200, "ok"},
 		"compressed":              {okHead + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_encoded"},
+		"in other letters":        {okHead + "Content-Type: application/json; charset=UTF-16LE\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_encoded"},
 		"redirect":                {"HTTP/1.1 307 x\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n", 502, "upstream_redirects"},
 		"shorter than it says":    {okHead + "Content-Length: 10\r\n\r\nok", 502, "upstream_failed"},
 		"no last chunk":           {okHead + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", 502, "upstream_failed"},

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -206,6 +207,12 @@ func checkAnswer(a *answer) error {
 		if v != "" && !strings.EqualFold(v, "identity") {
 			return shape.Error{Status: http.StatusBadGateway, Code: "upstream_encoded",
 				Message: "the engine's answer is compressed, unasked: it cannot be looked through"}
+		}
+	}
+	if _, params, err := mime.ParseMediaType(a.header.Get("Content-Type")); err == nil {
+		if c := strings.ToLower(params["charset"]); strings.HasPrefix(c, "utf-16") || strings.HasPrefix(c, "utf-32") || strings.HasPrefix(c, "utf-7") || strings.HasPrefix(c, "ucs") {
+			return shape.Error{Status: http.StatusBadGateway, Code: "upstream_encoded",
+				Message: "the engine's answer is not in UTF-8: it cannot be looked through"}
 		}
 	}
 	if a.status >= 300 && a.status < 400 && a.status != http.StatusNotModified {

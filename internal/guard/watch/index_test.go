@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/kvcanary/kvcanary/canary"
 )
 
 // numbered are events that have their own number, as TGI's and others' do.
@@ -107,5 +109,32 @@ func TestHeaderNames(t *testing.T) {
 	w := strict(c)
 	if stop := w.Headers(http.Header{name: {"1"}, "X-Other": {"2"}}); !stop || kinds(w) != "leak header" {
 		t.Errorf("%v %s", stop, kinds(w))
+	}
+}
+
+// TestTextBehindAnother: a text that holds a canary itself is found whatever
+// stands before it, also where events are alike.
+func TestTextBehindAnother(t *testing.T) {
+	c := testCoder(1)
+	words := strings.Fields(mint(c, theirs, 3, canary.MinWords))
+	w := strict(c)
+	stream := chatHead
+	for range 4 {
+		stream += carriers[0].event(quote("is it I"))
+	}
+	out, stopped := send(w, stream+carriers[0].event(quote(strings.Join(words, " "))), 50)
+	leaked(t, w, out, stopped, "")
+	if strings.Contains(out, words[1]) {
+		t.Errorf("let out: %s", out)
+	}
+}
+
+// TestUTF16: a document in UTF-16 that says nothing of it is read all the same.
+func TestUTF16(t *testing.T) {
+	c := testCoder(1)
+	wide := strings.Join(strings.Split(`{"content":"`+mint(c, theirs, 3, 9)+`"}`, ""), "\x00")
+	w := New(Options{Strict: true, Coders: []*canary.Coder{c}})
+	if out, stopped := send(w, wide, 50); !stopped || out != "" || kinds(w) != "leak raw" {
+		t.Errorf("%v %s %q", stopped, kinds(w), out)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/kvcanary/kvcanary/canary"
 )
 
 // read takes the lines that have come.
@@ -122,6 +124,9 @@ func lettersOf(text []byte) uint64 {
 	return h
 }
 
+// leastRun is how many bytes as many words have at least as make a canary.
+const leastRun = 3 * canary.MinWords
+
 // endUnit takes the unit that ends before the line under way.
 func (w *Watch) endUnit() {
 	f := &w.frame
@@ -133,6 +138,10 @@ func (w *Watch) endUnit() {
 			w.says(w.form.strand.channel, text)
 		}
 		w.text(w.form.strand, text)
+		if len(text) >= leastRun { // by itself too: its first word may stand right behind a letter
+			w.scanRaw(text)
+			w.stopRaw()
+		}
 	} else {
 		w.other(unit)
 	}
@@ -216,6 +225,10 @@ func (w *Watch) whole() {
 	w.settle()
 	w.scanRaw(f.buf)
 	w.stopRaw()
+	if bytes.IndexByte(f.buf, 0) >= 0 { // some clients guess UTF-16 and UTF-32 by that
+		w.scanRaw(bytes.ReplaceAll(f.buf, []byte{0}, nil))
+		w.stopRaw()
+	}
 }
 
 // looksStreamed reports a stream that came as a document.
