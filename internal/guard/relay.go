@@ -2,7 +2,6 @@ package guard
 
 import (
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -209,8 +208,8 @@ func checkAnswer(a *answer) error {
 				Message: "the engine's answer is compressed, unasked: it cannot be looked through"}
 		}
 	}
-	if _, params, err := mime.ParseMediaType(a.header.Get("Content-Type")); err == nil {
-		if c := strings.ToLower(params["charset"]); strings.HasPrefix(c, "utf-16") || strings.HasPrefix(c, "utf-32") || strings.HasPrefix(c, "utf-7") || strings.HasPrefix(c, "ucs") {
+	for _, v := range a.header["Content-Type"] {
+		if wideLetters(v) {
 			return shape.Error{Status: http.StatusBadGateway, Code: "upstream_encoded",
 				Message: "the engine's answer is not in UTF-8: it cannot be looked through"}
 		}
@@ -219,6 +218,14 @@ func checkAnswer(a *answer) error {
 		return shape.Error{Status: http.StatusBadGateway, Code: "upstream_redirects", Message: "the engine sends its clients elsewhere: no redirect is followed or passed on"}
 	}
 	return nil
+}
+
+// wideLetters says that a content type names an encoding in which ASCII is not
+// as it is in UTF-8.
+func wideLetters(contentType string) bool {
+	_, charset, ok := strings.Cut(strings.ToLower(contentType), "charset=")
+	charset = strings.TrimLeft(charset, "\"' ")
+	return ok && (strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "utf-32") || strings.HasPrefix(charset, "utf-7") || strings.HasPrefix(charset, "ucs"))
 }
 
 // isStream says that an answer is one that is to be passed on event by event.
