@@ -21,6 +21,14 @@ func TestMediaHosts(t *testing.T) {
 		"http://[64:ff9b::7f00:1]/", "http://[::7f00:1]/", "http://example.com@127.0.0.1/", "http://127.0.0.1@example.com/", `http://example.com\\@127.0.0.1/`, `http:\u002f\u002f127.0.0.1/x`, "http://127。0。0。1/",
 		"http:///127.0.0.1/x", "http://", "https://example.com:port/", "https://example..com", `http:\/\/127.0.0.1\/` + long, "http://127.0.0.1/" + long, "http://" + long, "file:///etc/passwd", "/etc/passwd", " http://127.0.0.1/",
 	}
+	const beside = `,"tools":[{"type":"mcp","server_url":"http://127.0.0.1/"}]}`
+	for dialect, body := range map[string]string{
+		"responses": `{"input":"x"` + beside, "openai": `{"messages":[]` + beside, "anthropic": `{"mcp_servers":[{"name":"a","url":"http://engine:30000/x"}]}`,
+	} {
+		if _, err := io.Copy(io.Discard, NewReader(strings.NewReader(body), Policy{Dialect: dialect})); err == nil {
+			t.Errorf("%s: a tool's server is reached at %s", dialect, body)
+		}
+	}
 	read := func(url string, p Policy) error {
 		p.MaxOpaque = -1
 		for dialect, format := range map[string]string{

@@ -102,6 +102,12 @@ func plantPrompts(root *node) {
 			n.structured = true
 		}
 	}
+	for list, name := range map[string]string{"tools": "server_url", "mcp_servers": "url"} {
+		if n := root.known[list]; n != nil {
+			n.elem = &node{path: n.path + "[]"}
+			n.elem.child(name).look = lookURL
+		}
+	}
 	addLists(root, deep)
 }
 
