@@ -64,7 +64,7 @@ func newSetup(o Options) (*setup, error) {
 	}
 	s := &setup{Options: o}
 	for _, u := range o.Upstreams {
-		up, err := newUpstream(u, o.Limits, o.Now)
+		up, err := newUpstream(u, o.Limits, o.Now, o.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -197,9 +197,9 @@ func (g *Guard) Ready() error {
 	switch {
 	case draining:
 		return errDraining
-	case !slices.ContainsFunc(s.ring.ups, (*upstream).up):
+	case !slices.ContainsFunc(s.ring.ups, (*upstream).well):
 		return errNobody
-	case !slices.ContainsFunc(s.ring.ups, func(u *upstream) bool { return u.up() && u.judges(s.Now()) }):
+	case !slices.ContainsFunc(s.ring.ups, func(u *upstream) bool { return u.well() && u.judges(s.Now()) }):
 		return errNoLimit
 	}
 	return nil
@@ -213,7 +213,7 @@ func (g *Guard) State() State {
 	st.Ready, st.HeldBytes = g.Ready() == nil, int(g.held.Load())
 	for _, u := range g.setup.Load().ring.ups {
 		l := u.gate.Limiter
-		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.up(), Unjudged: u.gate.Policy.Off, Limit: l.Limit("").Tokens, At: l.Asked()})
+		st.Upstreams = append(st.Upstreams, UpstreamState{Name: u.Name, Up: u.well(), Unjudged: u.gate.Policy.Off, Limit: l.Limit("").Tokens, At: l.Asked()})
 	}
 	return st
 }

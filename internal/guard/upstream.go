@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -23,6 +24,7 @@ type upstream struct {
 	limits   Limits
 	idleTime time.Duration
 	now      func() time.Time
+	log      *slog.Logger
 	gate     *admit.Gate
 
 	mu    sync.Mutex
@@ -31,12 +33,12 @@ type upstream struct {
 	until time.Time // not tried before, unless there is no other
 }
 
-func newUpstream(u Upstream, l Limits, now func() time.Time) (*upstream, error) {
+func newUpstream(u Upstream, l Limits, now func() time.Time, log *slog.Logger) (*upstream, error) {
 	base, err := parseBase(u.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	up := &upstream{Upstream: u, host: base.Host, network: "tcp", prefix: base.EscapedPath(), limits: l, now: now,
+	up := &upstream{Upstream: u, host: base.Host, network: "tcp", prefix: base.EscapedPath(), limits: l, now: now, log: log,
 		idleTime: min(l.IdleTime, maxIdleTime)}
 	port := base.Port()
 	if port == "" {
@@ -89,16 +91,24 @@ func (u *upstream) serves(model string) bool {
 // good takes an upstream for healthy from now on.
 func (u *upstream) good() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	again := u.fails > 0
 	u.fails, u.until = 0, time.Time{}
+	u.mu.Unlock()
+	if again {
+		u.log.Info("the upstream is reached again", "upstream", u.Name)
+	}
 }
 
 // bad leaves an upstream alone for a while, longer each time: 1 s to 32 s.
 func (u *upstream) bad() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.until = u.now().Add(time.Second << min(u.fails, 5))
 	u.fails++
+	first := u.fails == 1
+	u.mu.Unlock()
+	if first {
+		u.log.Warn("the upstream is not reached, or not well", "upstream", u.Name)
+	}
 }
 
 // up says that nothing speaks against trying it.
@@ -106,6 +116,14 @@ func (u *upstream) up() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.fails == 0 || !u.now().Before(u.until)
+}
+
+// well says that it was reached when it was last tried: what is told to others.
+// An upstream that hangs may be tried again long before it is well.
+func (u *upstream) well() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.fails == 0
 }
 
 // look asks an upstream whether it is well.

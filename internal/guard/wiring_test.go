@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
@@ -300,4 +302,26 @@ func TestLeakNeverLeaves(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is told of an upstream that was not reached does not change with time,
+// as whether it is tried does.
+func TestUpstreamIsDownUntilItIsReached(t *testing.T) {
+	url := engine(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{}`) })
+	var log strings.Builder
+	now := time.Now()
+	f := guardBefore(t, url, func(o *Options) {
+		o.Now, o.Log = func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	u := f.setup.Load().ring.ups[0]
+	u.bad()
+	u.bad()
+	now = now.Add(time.Hour)
+	if s := f.State(); s.Ready || s.Upstreams[0].Up || !u.up() {
+		t.Errorf("an hour after it was not reached: %+v, tried: %v", s, u.up())
+	}
+	u.good()
+	if s := f.State(); !s.Ready || !s.Upstreams[0].Up || strings.Count(log.String(), "upstream=engine") != 2 {
+		t.Errorf("once it is reached: %+v\n%s", s, &log)
+	}
 }
