@@ -19,7 +19,9 @@ import (
 
 var soak = flag.Duration("soak", 10*time.Second, "time of TestSoak")
 
-// soakClients send requests at once, each some tens a second.
+var pause = flag.Duration("pause", 20*time.Millisecond, "that clients of TestSoak make between two requests, at most")
+
+// soakClients send requests at once.
 const soakClients = 16
 
 // sample is what the guard holds while nothing is asked of it, right after a
@@ -44,7 +46,7 @@ func TestSoak(t *testing.T) {
 					if p.wear(t, random) {
 						good.Add(1)
 					}
-					time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+					time.Sleep(time.Duration(random.Int64N(int64(*pause))))
 				}
 			})
 		}

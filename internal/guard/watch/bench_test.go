@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/build"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvcanary/kvcanary/canary"
 )
 
 // tokenLike cuts text as tokenizers do: a word with the space before it,
@@ -215,6 +218,24 @@ func TestAStreamAtRestKeepsLittle(t *testing.T) {
 			if now, _ := w.Held(); cap(w.frame.buf) > largeBuffer || !strings.HasPrefix(many+many, string(release)) || strict && len(release)+now < len(many) {
 				t.Errorf("strict %v: keeps %d bytes for %d that are held; %d of %d were released", strict, cap(w.frame.buf), now, len(release), len(many))
 			}
+		}
+	}
+}
+
+// A document of 1.3 kB, with the headers of its answer: what one request costs.
+func BenchmarkDocument(b *testing.B) {
+	document := []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"` +
+		strings.Repeat("It follows from what was said before that the answer is no. ", 16) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":300,"completion_tokens":200,"total_tokens":500}}`)
+	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"kvg-00112233445566778899aabbccddeeff"}, "Kvcanary-Admission": {"pass"}}
+	o := Options{Dialect: "openai", Strict: true, Coders: []*canary.Coder{canary.New(canary.Key{1})}}
+	b.SetBytes(int64(len(document)))
+	b.ReportAllocs()
+	for b.Loop() {
+		w := New(o)
+		w.Headers(header)
+		w.Write(document)
+		if out, stop := w.Close(); stop || len(out) != len(document) {
+			b.Fatal("the document does not pass")
 		}
 	}
 }

@@ -219,9 +219,13 @@ func (w *Watch) whole() {
 		return
 	}
 	w.event++
+	k := walkers.Get().(*walker)
+	w.walk.frames, w.walk.leaves, w.walk.octets = k.frames, k.leaves, k.octets
 	if doc := bytes.TrimSpace(bytes.TrimPrefix(f.buf, []byte("\ufeff"))); len(doc) > 0 {
 		w.take(nil, doc)
 	}
+	k.lend(&w.walk)
+	walkers.Put(k)
 	w.settle()
 	w.scanRaw(f.buf)
 	w.stopRaw()

@@ -26,7 +26,8 @@ const (
 // one place of event after event, and scanned as it grows.
 type strand struct {
 	channel  Channel
-	scanners []*canary.Scanner // one a key
+	scanners []*canary.Scanner // one a key; none yet while a document's text is too short for a canary
+	short    []byte            // what came before there were any
 	also     func([]byte)      // reads it too; may be nil
 	length   int64             // bytes so far
 	field    []byte            // what all pieces so far are, if it may be a field

@@ -62,7 +62,9 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 		return w.order[maxStrands-1]
 	}
 	s := &strand{channel: c}
-	s.scanners = w.scanners(func() Channel { return s.channel })
+	if w.o.Stream {
+		w.equip(s)
+	}
 	if w.o.Text != nil {
 		s.also = w.o.Text(c)
 	}
@@ -73,6 +75,25 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	w.order, w.keys = append(w.order, s), append(w.keys, place)
 	w.guess = len(w.order)
 	return s
+}
+
+// equip gives a strand its scanners.
+func (w *Watch) equip(s *strand) { s.scanners = w.scanners(func() Channel { return s.channel }) }
+
+// enough takes a piece of a strand that has no scanners yet, and returns what
+// they are to read once there is enough for a canary. Most texts of a document
+// are a word or two, and nothing of it is released before all of it is read.
+func (w *Watch) enough(s *strand, text []byte) []byte {
+	if len(s.short)+len(text) < leastHit {
+		s.short = append(s.short, text...)
+		return nil
+	}
+	w.equip(s)
+	if len(s.short) > 0 {
+		text = append(s.short, text...)
+		s.short = nil
+	}
+	return text
 }
 
 // loosely reads a text once more, joined with those that stand at other indexes
@@ -110,6 +131,11 @@ func (w *Watch) loosely(s *strand, bare uint64, text []byte) {
 // extend puts a piece at the end of a strand.
 func (w *Watch) extend(s *strand, text []byte) {
 	w.grown++
+	if s.scanners == nil {
+		if text = w.enough(s, text); text == nil {
+			return
+		}
+	}
 	s.length += int64(len(text))
 	if !w.o.Strict {
 		for _, c := range s.scanners {

@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"encoding/binary"
+	"sync"
 )
 
 // Bounds of how many objects and lists, and texts, one document may have. The
@@ -330,6 +331,18 @@ func (k *walker) spare() {
 	if cap(k.frames) > keptParts || cap(k.leaves) > keptParts || cap(k.octets) > largeBuffer {
 		k.frames, k.leaves, k.octets = nil, nil, nil
 	}
+}
+
+// walkers have the memory for documents, of which each answer has one only.
+var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// lend takes memory over from a walker that is done, and nothing of what was
+// read with it.
+func (k *walker) lend(from *walker) {
+	clear(from.leaves)
+	clear(from.octets)
+	k.frames, k.leaves, k.octets = from.frames[:0], from.leaves[:0], from.octets[:0]
+	from.frames, from.leaves, from.octets = nil, nil, nil
 }
 
 // lay finds the way to each frame, now that all indexes are known.

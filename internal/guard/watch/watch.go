@@ -63,6 +63,10 @@ type Finding struct {
 	Stops   bool      // a strict watch ends the answer for it
 }
 
+// leastHit is how many bytes any canary that can be found has at least: a token
+// has 23, and eight words three letters each.
+const leastHit = 23
+
 // maxFindings bounds how many are kept.
 const maxFindings = 64
 
@@ -227,16 +231,17 @@ func (w *Watch) Headers(h http.Header) (stop bool) {
 	}
 	slices.Sort(names)
 	w.where = Header
+	w.plain = w.plain[:0]
 	for _, name := range names {
-		w.scanRaw([]byte(name))
-		w.stopRaw()
-	}
-	for _, name := range names {
+		if len(name) >= leastHit {
+			w.scanRaw([]byte(name))
+			w.stopRaw()
+		}
 		for _, v := range h[name] {
-			w.plain = append(append(w.plain[:0], v...), ' ')
-			w.scanRaw(w.plain)
+			w.plain = append(append(w.plain, v...), ' ')
 		}
 	}
+	w.scanRaw(w.plain)
 	w.stopRaw()
 	w.where = Raw
 	return w.halted()
