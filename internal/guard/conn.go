@@ -239,6 +239,10 @@ func (u *upstream) shutDown() {
 	}
 }
 
+// readRoom is how much is read from an upstream at once, bytes: some events of a
+// token each. Each open stream takes that much while it waits.
+const readRoom = 2 << 10
+
 // dial makes a new connection.
 func (u *upstream) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.limits.ConnectTime)
@@ -248,6 +252,6 @@ func (u *upstream) dial(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	c := &conn{Conn: nc, now: u.now, stall: u.limits.StallTime}
-	c.br = bufio.NewReaderSize(c, 4<<10)
+	c.br = bufio.NewReaderSize(c, readRoom)
 	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 // watch reads the file again when it, or a file that it names, has changed and
 // stays so for two looks, and at once on a hangup.
 func (d *Daemon) watch(ctx context.Context) {
+	var m memory
 	for {
 		select {
 		case <-ctx.Done():
@@ -21,6 +22,7 @@ func (d *Daemon) watch(ctx context.Context) {
 			d.reload(true)
 		case <-d.o.Tick:
 			d.look()
+			m.tidy()
 		}
 	}
 }

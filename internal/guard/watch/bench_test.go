@@ -150,7 +150,7 @@ func benchWatch(b *testing.B, events [][]byte, strict bool) {
 
 func BenchmarkWalk(b *testing.B) {
 	doc := bytes.TrimPrefix(bytes.TrimSpace([]byte(carriers[0].event(`" window"`))), []byte("data: "))
-	k := walker{most: maxParts}
+	k := walker{most: maxParts, memory: new(memory)}
 	b.ReportAllocs()
 	for b.Loop() {
 		k.read(doc)

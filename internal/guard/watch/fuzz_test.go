@@ -40,7 +40,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		k := walker{most: maxParts}
+		k := walker{most: maxParts, memory: new(memory)}
 		k.read(doc)
 		all, ok := stringsOf(doc)
 		if !ok {

@@ -80,8 +80,14 @@ func TestLargeEvents(t *testing.T) {
 		if out, stopped := send(w, "data: "+event+"\n\n", 8192); stopped || len(out) != len(event)+8 {
 			t.Errorf("%s: stopped %v, %d of %d bytes, %s", name, stopped, len(out), len(event)+8, kinds(w))
 		}
-		if n := cap(w.walk.frames) + cap(w.walk.leaves); n > 2*keptParts {
+		m := memories.Get().(*memory)
+		if n := cap(m.frames) + cap(m.leaves); n > 2*keptParts || w.walk.memory != nil {
 			t.Errorf("%s: room for %d parts is kept", name, n)
+		}
+		for _, l := range m.leaves[:cap(m.leaves)] {
+			if l.text != nil {
+				t.Errorf("%s: %d bytes of its text are kept for the next answer", name, len(l.text))
+			}
 		}
 	}
 }

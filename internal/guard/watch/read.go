@@ -157,6 +157,7 @@ func (w *Watch) other(unit []byte) {
 	ping := w.overtook && len(bytes.TrimSpace(unit)) == 0 // the line after a comment
 	if len(data) > 0 {
 		grown := w.grown
+		w.walk.borrow()
 		w.take(bytes.TrimSpace(f.at(f.name)), data)
 		if w.grown == grown {
 			if ping = string(w.walk.typ) == "ping"; !ping {
@@ -166,6 +167,7 @@ func (w *Watch) other(unit []byte) {
 		if len(f.data) == 1 {
 			known = w.learn(unit, f.data[0], data)
 		}
+		w.walk.giveBack()
 	}
 	if !known {
 		w.scanRaw(unit)
@@ -219,13 +221,11 @@ func (w *Watch) whole() {
 		return
 	}
 	w.event++
-	k := walkers.Get().(*walker)
-	w.walk.frames, w.walk.leaves, w.walk.octets = k.frames, k.leaves, k.octets
 	if doc := bytes.TrimSpace(bytes.TrimPrefix(f.buf, []byte("\ufeff"))); len(doc) > 0 {
+		w.walk.borrow()
 		w.take(nil, doc)
+		w.walk.giveBack()
 	}
-	k.lend(&w.walk)
-	walkers.Put(k)
 	w.settle()
 	w.scanRaw(f.buf)
 	w.stopRaw()

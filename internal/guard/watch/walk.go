@@ -63,15 +63,13 @@ func (l *leaf) isLabel() bool {
 const maxLabel = 256
 
 // walker reads JSON documents, one after the other, as far as they are that.
-// It keeps what it has allocated.
+// It has to borrow memory for each.
 type walker struct {
-	frames []frame
-	leaves []leaf
-	octets []byte // texts that are written as lists of numbers
-	top    int32
-	most   int  // objects and lists, or texts
-	over   bool // the document has more
-	odd    bool // something in it is no JSON
+	*memory
+	top  int32
+	most int  // objects and lists, or texts
+	over bool // the document has more
+	odd  bool // something in it is no JSON
 
 	typ     []byte // its type, if it says so at the top
 	failed  bool   // it says that it is an error
@@ -325,24 +323,34 @@ func (k *walker) number(doc []byte, i int) int {
 	return i
 }
 
-// spare gives back what an unusually large document has taken, so that a stream
-// at rest keeps little.
+// spare lets go what an unusually large document has taken.
 func (k *walker) spare() {
 	if cap(k.frames) > keptParts || cap(k.leaves) > keptParts || cap(k.octets) > largeBuffer {
 		k.frames, k.leaves, k.octets = nil, nil, nil
 	}
 }
 
-// walkers have the memory for documents, of which each answer has one only.
-var walkers = sync.Pool{New: func() any { return new(walker) }}
+// memories are for reading documents: an answer has one, and of a stream most
+// events are like the last and are not read anew.
+var memories = sync.Pool{New: func() any { return new(memory) }}
 
-// lend takes memory over from a walker that is done, and nothing of what was
-// read with it.
-func (k *walker) lend(from *walker) {
-	clear(from.leaves)
-	clear(from.octets)
-	k.frames, k.leaves, k.octets = from.frames[:0], from.leaves[:0], from.octets[:0]
-	from.frames, from.leaves, from.octets = nil, nil, nil
+type memory struct {
+	frames []frame
+	leaves []leaf
+	octets []byte // texts that are written as lists of numbers
+}
+
+// borrow takes memory for a document.
+func (k *walker) borrow() { k.memory = memories.Get().(*memory) }
+
+// giveBack returns it, with nothing of what was read.
+func (k *walker) giveBack() {
+	m := k.memory
+	k.memory, k.typ = nil, nil
+	clear(m.leaves)
+	clear(m.octets)
+	m.frames, m.leaves, m.octets = m.frames[:0], m.leaves[:0], m.octets[:0]
+	memories.Put(m)
 }
 
 // lay finds the way to each frame, now that all indexes are known.

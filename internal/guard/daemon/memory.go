@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// memory gives back to the system what a burst of requests has taken. The
+// runtime does so only above the size that the heap may next grow to, and streams
+// that are open allocate nothing, so that it would stay for as long as they do.
+type memory struct{ cycles uint64 }
+
+// idle is from how many free bytes on it is worth a collection.
+const idle = 4 << 20
+
+// tidy is to be called now and then. It does nothing while collections go on by
+// themselves: what is free then is about to be used.
+func (m *memory) tidy() {
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/free:bytes"}}
+	metrics.Read(s)
+	quiet := s[0].Value.Uint64() == m.cycles
+	m.cycles = s[0].Value.Uint64()
+	if quiet && s[1].Value.Uint64() >= idle {
+		debug.FreeOSMemory()
+	}
+}
