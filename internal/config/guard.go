@@ -104,7 +104,7 @@ type Synthetic struct {
 type Overlap struct {
 	Memory  int           // bytes of fingerprints
 	Keep    time.Duration // how long a text is remembered after it was sent last
-	Letters int           // of a run that is reported
+	Letters int           // of one tenant's, in a stretch of an answer, that are reported
 }
 
 // Limits bound what clients and engines may take.

@@ -224,7 +224,7 @@ mode | guard.yaml:4:15: no mode "stric": did you mean "strict"?
 no_tenants | guard.yaml:1:1: tenants is missing: name them with their keys, or write tenants: any
 no_upstream | guard.yaml:1:1: no upstream: say under upstreams which engine is guarded
 overlap_keep | guard.yaml:4:10: keep is 10ms: a second is the least
-overlap_letters | guard.yaml:4:43: letters is 10: it must be at least 63
+overlap_letters | guard.yaml:4:43: letters is 10: it must be at least 39
 overlap_much | guard.yaml:4:10: memory_bytes is 1000000000000: 64 GiB is the most
 overlap_nowhere | guard.yaml:4:10: overlap has no memory_bytes: say how much the fingerprints may take, such as 67108864
 policy | guard.yaml:4:21: no policy "half": choose of closed, open, off

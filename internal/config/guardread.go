@@ -217,7 +217,7 @@ func (s *Synthetic) read(n *yaml.Node) *Error {
 }
 
 func (o *Overlap) read(n *yaml.Node) *Error {
-	if err := object(n, "overlap", count("memory_bytes", 1<<20, &o.Memory), positive("keep", &o.Keep), count("letters", 63, &o.Letters)); err != nil {
+	if err := object(n, "overlap", count("memory_bytes", 1<<20, &o.Memory), positive("keep", &o.Keep), count("letters", 39, &o.Letters)); err != nil {
 		return err
 	}
 	switch {

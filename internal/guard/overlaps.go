@@ -40,7 +40,7 @@ func (t *trip) overlaps() {
 	}
 	for _, r := range t.overlap.Found() {
 		t.rec.Findings = append(t.rec.Findings, Finding{Kind: overlap.Kind, Channel: r.Channel, Explain: fmt.Sprintf(
-			"%d letters in a row, at least, that %s has sent and nobody else: a suspicion, no proof", r.Letters, t.s.nameOf(r.From))})
+			"%d letters, in a stretch of at most twice as many, that %s has sent and nobody else: a suspicion, no proof", r.Letters, t.s.nameOf(r.From))})
 	}
 }
 

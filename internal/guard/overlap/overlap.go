@@ -1,5 +1,5 @@
-// Package overlap notices answers that carry a long run of what another tenant
-// has sent, without keeping what anybody has sent. Of recent prompts it holds
+// Package overlap notices answers that carry a lot of what another tenant has
+// sent, in one run or as pages in any order, without keeping what anybody has sent. Of recent prompts it holds
 // keyed fingerprints in bounded memory, chosen by winnowing (Schleimer,
 // Wilkerson and Aiken, 2003), so that each run of [Sure] letters that two texts
 // share leaves one fingerprint in common at least.
@@ -29,8 +29,8 @@ const Kind = "overlap"
 // capital alike, and digits, and all bytes beyond ASCII. White space and
 // punctuation are passed over.
 const (
-	gram   = 32 // letters of which a fingerprint is made
-	window = 32 // runs of letters of which one is chosen
+	gram   = 24 // letters of which a fingerprint is made
+	window = 16 // runs of letters of which one is chosen
 
 	// Sure is from how many letters on a run that two texts share leaves a
 	// fingerprint in common.
@@ -53,7 +53,7 @@ const perPrint = 24
 type Options struct {
 	Memory  int           // bytes that the fingerprints take, from the start on
 	Keep    time.Duration // how long a text is remembered after it was sent last; a second at least
-	Letters int           // a run of so many is reported; Least or more
+	Letters int           // so many in one stretch of an answer are reported; Least or more
 	Key     [32]byte      // a secret: who has it can try texts against the fingerprints
 	Start   time.Time     // from when on times are counted
 }
@@ -88,8 +88,9 @@ func New(o Options) (*Index, error) {
 	}, nil
 }
 
-// AlwaysFrom is from how many letters on a run is reported whatever stands
-// around it: the ends of one that is shorter may lie between two fingerprints.
+// AlwaysFrom is from how many letters on one run is reported whatever stands
+// around it, if it does not repeat itself: the ends of a run may lie between two
+// fingerprints.
 func (x *Index) AlwaysFrom() int { return x.o.Letters + 2*(window-1) }
 
 // Tenant names a tenant within the index; it tells nobody without the key whose

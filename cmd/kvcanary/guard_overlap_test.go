@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kvcanary/kvcanary/canary"
+)
+
+// A guard that knows no canary key takes the customers' prompts for what they
+// are, text of its tenants, and reports an engine that leaks them; one that
+// does not leak it does not accuse.
+func TestGuardSuspectsALeakOfCustomersText(t *testing.T) {
+	for _, leaks := range []bool{true, false} {
+		var flags []string
+		if leaks {
+			flags = []string{"--fault", "stale_reserve"}
+		}
+		dir := t.TempDir()
+		findings := filepath.Join(dir, "findings.jsonl")
+		lab := startLabProcess(t, nil, flags...)
+		url := startGuardProcess(t, dir, lab.url, "admission: {policy: \"off\"}\noverlap: {memory_bytes: 1048576, letters: 80}\nfindings_file: "+findings+"\n")
+		seen := 0
+		for i, stream := range []bool{false, true} {
+			seen += customers(t, url, canary.New(canary.Key{7}), i, stream).leaks
+		}
+		b, err := os.ReadFile(findings)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		reported := strings.Count(string(b), `"kind":"overlap"`)
+		t.Logf("fault %v: %d answers leak, %d are reported", leaks, seen, reported)
+		if (seen > 0) != leaks || (reported > 0) != leaks || reported > seen {
+			t.Errorf("with a fault %v: %d answers leak, %d are reported:\n%s", leaks, seen, reported, b)
+		}
+	}
+}
