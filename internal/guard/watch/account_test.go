@@ -58,6 +58,9 @@ func TestUsage(t *testing.T) {
 		{"in the text", "openai", carriers[0].event(quote(`"usage":{"prompt_tokens":1}`)) + openai(`{"prompt_tokens":9999}`), 10_000, true, 0, 9999, ""},
 		{"a tool's usage", "ollama", `{"message":{"tool_calls":[{"function":{"arguments":{"usage":{"prompt_tokens":20000}}}}]},"done":true,"prompt_eval_count":7}` + "\n", 10_000, true, 9000, 7, ""},
 		{"another tool's usage", "anthropic", strings.Replace(anthropic(`{"input_tokens":900}`, `{"output_tokens":9}`), `"text":"is"`, `"input":{"usage":{"input_tokens":20000}}`, 1), 900, true, 9000, 900, ""},
+		{"a tool that failed", "responses", `data: {"type":"response.output_item.done","output_index":0,"item":{"type":"mcp_call","id":"mcp_1","error":"it timed out","output":null}}` + "\n\n" +
+			`data: {"type":"response.output_text.delta","output_index":1,"delta":"is"}` + "\n\n" +
+			`data: {"type":"response.completed","response":{"error":null,"usage":{"input_tokens":9000}}}` + "\n\n", 9000, true, 0, 9000, ""},
 		{"a tool's number", "openai", `data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"prompt_tokens":20000}}}]}}]}` + "\n\n" + openai(`{"prompt_tokens":1}`), 10_000, true, 0, 1, FailOpen},
 	} {
 		w := New(Options{Dialect: tt.dialect, Stream: true, Strict: true, Counted: tt.counted, Exact: tt.exact, Limit: tt.limit})

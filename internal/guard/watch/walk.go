@@ -124,9 +124,10 @@ func (k *walker) read(doc []byte) {
 }
 
 // answers reports whether an object is an answer or an event: what calls a
-// member of it an error is one.
+// member of it an error is one. An item of an answer is not: a tool that failed
+// is no end of what called it.
 func (k *walker) answers(f *frame) bool {
-	return f.parent == 0 || f.parent == 1 && bytes.HasPrefix(k.typ, []byte("response."))
+	return f.parent == 0 || f.parent == 1 && f.name == responseKey && bytes.HasPrefix(k.typ, []byte("response."))
 }
 
 // tells reports whether the texts of an event are new: events of Responses'
@@ -241,8 +242,12 @@ const (
 	looselyKey = 11 // what begins at several indexes
 )
 
-// deltaKey is what a delta is called. It is a constant.
-var deltaKey = hashOf([]byte("delta"))
+// What a delta and the answer in an event of Responses' are called. They are
+// constants.
+var (
+	deltaKey    = hashOf([]byte("delta"))
+	responseKey = hashOf([]byte("response"))
+)
 
 // member takes the name of the member that comes next.
 func (k *walker) member(f *frame, name []byte) {
