@@ -144,3 +144,14 @@ func TestUTF16(t *testing.T) {
 		t.Errorf("%v %s %q", stopped, kinds(w), out)
 	}
 }
+
+// TestCutTokens: a token is found in texts of a document that are joined, also
+// where the letters before its dash are cut off.
+func TestCutTokens(t *testing.T) {
+	c := testCoder(1)
+	_, token, _ := strings.Cut(c.Token(theirs), "ANAR")
+	w := New(Options{Strict: true, Coders: []*canary.Coder{c}})
+	if out, stopped := send(w, `{"content":[`+quote(token[:9])+`,{"a":7},`+quote(token[9:])+`]}`, 50); !stopped || out != "" || kinds(w) != "leak raw" && kinds(w) != "leak content" {
+		t.Errorf("%v %s %q", stopped, kinds(w), out)
+	}
+}

@@ -64,8 +64,8 @@ type Finding struct {
 }
 
 // leastHit is how many bytes any canary that can be found has at least: a token
-// has 23, and eight words three letters each.
-const leastHit = 23
+// has 23, of which five may be cut off, and eight words have three letters each.
+const leastHit = 18
 
 // maxFindings bounds how many are kept.
 const maxFindings = 64
