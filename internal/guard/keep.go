@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/receipt"
 	"github.com/kvcanary/kvcanary/internal/wholefile"
 )
@@ -37,6 +39,8 @@ type kept struct {
 	Prompt   int           `json:"prompt_tokens,omitempty"`
 	Output   int           `json:"output_tokens,omitempty"`
 	Findings []keptFinding `json:"findings"`
+
+	suspicion bool // nothing is proved
 }
 
 type keptFinding struct {
@@ -66,7 +70,8 @@ type Keeper struct {
 	queue chan kept
 	done  chan struct{}
 
-	folders int // that were made; only run touches it
+	folders   int // that were made; only run touches it
+	suspected int // of these, for suspicions
 
 	mu     sync.Mutex
 	closed bool
@@ -75,6 +80,18 @@ type Keeper struct {
 // maxFolders bounds the folders of one start: an engine that is broken in each
 // answer must not fill the disk with them. Lines go on.
 const maxFolders = 10_000
+
+// Suspicions, which a client can bring about, leave room for what is proved:
+// half of the queue, and nine of ten folders.
+const (
+	maxSuspicions    = maxFolders / 10
+	queuedSuspicions = queued / 2
+)
+
+// suspicions reports whether there is nothing but suspicions among findings.
+func suspicions(all []Finding) bool {
+	return len(all) > 0 && !slices.ContainsFunc(all, func(f Finding) bool { return f.Kind != overlap.Kind })
+}
 
 // queued is how many findings may wait. Sealing takes some milliseconds each.
 const queued = 256
@@ -93,7 +110,7 @@ func (k *Keeper) Keep(r *Record) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.closed {
+	if !k.closed && (len(k.queue) < queuedSuspicions || !suspicions(r.Findings)) {
 		select {
 		case k.queue <- keptOf(r):
 			return
@@ -147,6 +164,12 @@ func (k *Keeper) file(f kept, line []byte) error {
 	if k.folders == maxFolders {
 		return fmt.Errorf("%d findings have folders since the start: no more are made", maxFolders)
 	}
+	if f.suspicion {
+		if k.suspected == maxSuspicions {
+			return fmt.Errorf("%d suspicions have folders since the start: no more are made", maxSuspicions)
+		}
+		k.suspected++
+	}
 	k.folders++
 	dir := filepath.Join(k.to.Dir, f.Time.Format("20060102T150405.000000000Z")+"-"+plainName(f.Request))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -185,6 +208,7 @@ func keptOf(r *Record) kept {
 		Schema: FindingSchema, Request: r.ID, Time: r.Start.UTC(), Tenant: r.Tenant, Upstream: r.Upstream, Dialect: r.Dialect, Stream: r.Stream,
 		Status: r.Status, Code: r.Code, Seconds: r.Total.Seconds(), Counted: r.CountedTokens, Limit: r.LimitTokens, Prompt: r.PromptTokens, Output: r.OutputTokens,
 	}
+	f.suspicion = suspicions(r.Findings)
 	for _, x := range r.Findings {
 		f.Findings = append(f.Findings, keptFinding(x))
 	}

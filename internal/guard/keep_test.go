@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +114,45 @@ func TestFoldersOfFindingsHaveAnEnd(t *testing.T) {
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
 		t.Errorf("%d folders, %v", len(all), err)
 	}
+}
+
+func suspected(id string) *Record {
+	r := seen(id)
+	r.Findings = []Finding{{Kind: "overlap", Channel: "content", Explain: "200 letters"}}
+	return r
+}
+
+// A client that has others' answers suspected takes the place of no proof.
+func TestSuspicionsLeaveRoomForProofs(t *testing.T) {
+	dir := t.TempDir()
+	_, m := newTestMetrics(State{})
+	k := &Keeper{to: Keeping{Dir: dir, Metrics: m}, folders: maxSuspicions - 1, suspected: maxSuspicions - 1}
+	for i, want := range []bool{true, false, false} {
+		if err := k.write(keptOf(suspected(fmt.Sprint("kvg-", i)))); (err == nil) != want {
+			t.Errorf("suspicion %d: %v", i, err)
+		}
+	}
+	both := suspected("kvg-8")
+	both.Findings = append(both.Findings, seen("kvg-8").Findings...)
+	for _, r := range []*Record{seen("kvg-7"), both} {
+		if err := k.write(keptOf(r)); err != nil {
+			t.Errorf("a proof: %v", err)
+		}
+	}
+	disk := slow{make(chan struct{})}
+	k = NewKeeper(Keeping{Lines: disk, Metrics: m, Log: jsonLogger(io.Discard)})
+	for range queued {
+		k.Keep(suspected("kvg-1"))
+	}
+	dropped := testutil.ToFloat64(m.dropped)
+	for range queued / 2 {
+		k.Keep(seen("kvg-2"))
+	}
+	if after := testutil.ToFloat64(m.dropped); dropped < queued/2-1 || after != dropped {
+		t.Errorf("%v suspicions are dropped, and %v proofs", dropped, after-dropped)
+	}
+	close(disk.go_)
+	k.Close()
 }
 
 // slow is a disk that takes nothing until it is told to, and then nothing well.

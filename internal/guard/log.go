@@ -3,10 +3,7 @@ package guard
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
-
-	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 )
 
 // Log writes one line of a request that was refused, failed or showed
@@ -15,8 +12,8 @@ import (
 func (r *Record) Log(l *slog.Logger) {
 	level, message := slog.LevelDebug, "passed"
 	switch {
-	case len(r.Findings) > 0 && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind != overlap.Kind }):
-		level, message = slog.LevelWarn, "finding" // a suspicion
+	case suspicions(r.Findings):
+		level, message = slog.LevelWarn, "finding"
 	case len(r.Findings) > 0:
 		level, message = slog.LevelError, "finding"
 	case r.Code != "" && r.Status >= 500:
