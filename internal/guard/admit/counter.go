@@ -323,7 +323,9 @@ func (c *Counter) by(ctx context.Context, w *way, q Question, asked members) (Ta
 		return Tally{}, err
 	}
 	t.Tools, t.Opaque = seen.tools && !asked.has(unproven), !selfHosted(c.o.Engine())
-	t.Others = asked.others()
+	if !w.some {
+		t.Others = asked.others()
+	}
 	return t, nil
 }
 

@@ -251,6 +251,10 @@ func TestWhatACountCovers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", fields, got, err)
 		}
 	}
+	body := []byte(`{"model":"m","max_tokens":5,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":"a b"}]}`)
+	if got, err := counterOf(&counting{}, "generic").Count(t.Context(), Question{Dialect: "anthropic", Body: body, Limit: 100}); err != nil || got.Tokens != 2 || got.Others != 0 {
+		t.Errorf("what is documented to be counted: %+v, %v", got, err)
+	}
 	p := Policy{OpaqueTokens: 500}
 	for name, c := range map[string]struct {
 		t               Tally

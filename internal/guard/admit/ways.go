@@ -22,6 +22,7 @@ type way struct {
 	path     string
 	// body is what is sent there; read finds the count in the answer.
 	body func(members) ([]byte, error)
+	some bool // it is sent what it is documented to count, and nothing else
 	read func(io.Reader) (int, error)
 	// then turns the answer at path into the body of a second request, to thenPath.
 	then     func(io.Reader) ([]byte, error)
@@ -39,9 +40,9 @@ var ways = []way{
 	{name: "TGI", dialects: []string{"openai"}, engines: []string{"tgi"}, path: "/chat_tokenize", body: asIs, read: lengthAt("tokenize_response")},
 	{name: "tokenize", dialects: []string{"openai", "completions"}, except: []string{"llamacpp", "tgi"}, path: "/tokenize", body: asIs, read: countAt("count")},
 	{name: "v1/tokenize", dialects: []string{"openai", "completions"}, except: []string{"llamacpp", "tgi"}, path: "/v1/tokenize", body: asIs, read: countAt("count")},
-	{name: "messages/count_tokens", dialects: []string{"anthropic"}, path: "/v1/messages/count_tokens", read: countAt("input_tokens"), body: some(
+	{name: "messages/count_tokens", dialects: []string{"anthropic"}, path: "/v1/messages/count_tokens", read: countAt("input_tokens"), some: true, body: some(
 		"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format", "mcp_servers", "context_management", "cache_control")},
-	{name: "responses/input_tokens", dialects: []string{"responses"}, path: "/v1/responses/input_tokens", read: countAt("input_tokens"), body: some(
+	{name: "responses/input_tokens", dialects: []string{"responses"}, path: "/v1/responses/input_tokens", read: countAt("input_tokens"), some: true, body: some(
 		"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning", "previous_response_id", "conversation", "truncation")},
 }
 
