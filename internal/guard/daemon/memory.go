@@ -10,17 +10,20 @@ import (
 // that are open allocate nothing, so that it would stay for as long as they do.
 type memory struct{ cycles uint64 }
 
-// idle is from how many free bytes on it is worth a collection.
-const idle = 4 << 20
+// idle is from how many bytes on that are free, or not looked at since the last
+// collection, it is worth another one.
+const idle = 2 << 20
 
 // tidy is to be called now and then. It does nothing while collections go on by
 // themselves: what is free then is about to be used.
 func (m *memory) tidy() {
-	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/free:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	quiet := s[0].Value.Uint64() == m.cycles
 	m.cycles = s[0].Value.Uint64()
-	if quiet && s[1].Value.Uint64() >= idle {
+	fresh := max(s[2].Value.Uint64(), s[3].Value.Uint64()) - s[3].Value.Uint64()
+	if quiet && s[1].Value.Uint64()+fresh >= idle {
 		debug.FreeOSMemory()
 	}
 }
