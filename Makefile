@@ -41,7 +41,8 @@ guard-speed: ## the guard beside direct requests, ReverseProxy and nginx, which 
 	$(GUARD_SPEED) -run 'Speed|Streams|Prompt' -args -guard $$dir/kvcanary -nginx $$(command -v nginx) -speed 1s -rounds 9 -streams 1000
 
 soak: ## the guard under everything that goes wrong, for half an hour: nothing may grow
-	$(GUARD_SPEED) -run Soak -args -soak 30m -pause 300ms
+	@dir=$$(mktemp -d) && trap 'rm -r $$dir' EXIT && go build -o $$dir/kvcanary ./cmd/kvcanary && \
+	$(GUARD_SPEED) -run Soak -args -guard $$dir/kvcanary -soak 30m -pause 300ms
 
 chaos: ## 100,000 requests through the guard, with everything going wrong that can
 	go test ./internal/guard -count=1 -timeout 60m -run TestChaos -v -args -chaos 100000
