@@ -15,7 +15,7 @@ var limits = map[string]string{
 	"early_publish:last_slot": "One slot of a page in a row of them is another's, and no text comes of it: only an answer that rests on that one token shows it, in a conversation that goes on.",
 	"early_publish":           "What is missing is one slot of a page, or what a prompt that was given up has not written: that shows only where the answer rests on it, and has another's text only where the page had.",
 	"row_skew":                "Rows change places only in the steps in which a request joins or leaves the batch.",
-	"dirty_slot": "The short state holds no text: it shifts what the model says next, where an answer begins while others are under way, and that has to happen often enough to be told from a model that varies.",
+	"dirty_slot":              "The short state holds no text: it shifts what the model says next, where an answer begins while others are under way, and that has to happen often enough to be told from a model that varies.",
 	"answer_cache":            "An equal prompt of another tenant is answered with the same words either way where the model says the same each time: only time tells, and it takes many pairs on a busy machine to be sure.",
 	"shared_prefix":           "Only time tells where the second tier is not reported, and the prefix has to have been pushed out of the first.",
 	"thin_key":                "Keys of few bits collide by chance.",
