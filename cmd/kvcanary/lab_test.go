@@ -251,7 +251,7 @@ func TestLabRefusesFlags(t *testing.T) {
 		{"--context many", exitUsage, "expected a valid"},
 		{"--context 0", exitUsage, "context"},
 		{"--page-size 0", exitUsage, "page"},
-		{"--prefill-pool 1", exitUsage, "at least one page"},
+		{"--prefill-pool 1", exitUsage, "--prefill-pool 1: at least 16 tokens"},
 		{"--policy random", exitUsage, "lifo"},
 		{"--fault nothing", exitUsage, "stale_reserve"},
 		{"--fault stale_reserve:other", exitUsage, "prefill_usage, decode_usage"},
@@ -286,7 +286,7 @@ func TestLabHelpListsFaultsAndDefences(t *testing.T) {
 	if code := run(s, []string{"lab", "--help"}); code != exitClean {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc:paged|all: ",
+	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage|other_abort: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc:paged|all: ",
 		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only: ", "double_owner: ", "id_reuse:client|trace_id|coarse_clock: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: ",
 		"dirty_slot:lru|recurrent|tail: ", "row_skew: ", "stream_desync:off_by_one|buffer|parser: ", "answer_cache:exact|semantic|soft: ",
 		"poison_conns: ", "own_parsers: ", "echo_ids: ", "tenant_key: ", "row_ids: ", "slot_reset: ", "owner_audit: ", "admission: "} {

@@ -130,9 +130,12 @@ func (p *Prefill) submit(e Event) []Action {
 	return []Action{{ToDecode, Event{Kind: Hello, Room: e.Room, Tokens: r.tokens}}}
 }
 
-// retires reports whether a prompt leaves at the door for a reason.
+// retires reports whether a prompt leaves at the door for a reason. StaleReserve
+// lets those live on that are too long, OtherAbort those that cannot be read:
+// with one of them the other reason is looked at as it should be.
 func (p *Prefill) retires(why Reason) bool {
-	if why == OverInput && p.cfg.Switches.Has(OtherAbort) && !p.cfg.Switches.Has(StaleReserve) {
+	long, other := p.cfg.Switches.Has(StaleReserve), p.cfg.Switches.Has(OtherAbort)
+	if long != other && (why == OverInput && other || why == Unreadable && long) {
 		return true
 	}
 	return why != Served && p.on.Any(Retire)
