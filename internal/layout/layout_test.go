@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/guard/daemon":    {"canary", "internal/config", "internal/wire", "internal/engine", "internal/receipt", "internal/guard", "internal/guard/..."},
 	"internal/guard/shape":     {"internal/prose"},
 	"internal/guard/request":   {"internal/guard/shape"},
-	"internal/guard/watch":     {"canary"},
+	"internal/guard/watch":     {"canary", "internal/wire"},
 	"internal/guard/admit":     {"internal/engine", "internal/wire", "internal/prose", "internal/guard/shape", "internal/guard/request"},
 	"internal/guard/synthetic": {"canary"},
 	"internal/guard/speed":     {},

@@ -1,6 +1,10 @@
 package watch
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
 
 // Channel says where in an answer a text stands, in the words of a run's
 // findings.
@@ -8,13 +12,13 @@ type Channel string
 
 // The channels of an answer.
 const (
-	Content   Channel = "content"
-	Reasoning Channel = "reasoning"
-	ToolCalls Channel = "tool_calls"
-	Logprobs  Channel = "logprobs"
-	Header    Channel = "header"
-	ErrorBody Channel = "error"
-	Raw       Channel = "raw" // where the place does not tell
+	Content   = Channel(wire.Content)
+	Reasoning = Channel(wire.Reasoning)
+	ToolCalls = Channel(wire.ToolCalls)
+	Logprobs  = Channel(wire.Logprobs)
+	Header    = Channel(wire.Header)
+	ErrorBody = Channel(wire.ErrorBody)
+	Raw       = Channel(wire.Raw) // where the place does not tell
 )
 
 // class is what the name of a member says of its value.
