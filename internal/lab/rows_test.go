@@ -51,7 +51,12 @@ func TestRowsOutOfStep(t *testing.T) {
 		e := startPipe(t, cfg)
 		rng := rand.New(rand.NewPCG(1, 51))
 		leaked, refused := "", false
-		for range 6 {
+		// Whether the four share a batch when the first ends is the
+		// scheduler's to say, so a leak is waited for over many rounds.
+		for round := range 200 {
+			if round >= 6 && len(leaked) >= 20 == c.leaks && refused == c.refused {
+				break
+			}
 			got, phrases := batch(t, e, rng)
 			for i, g := range got {
 				if f := foreign(g.text, phrases[i], phrases); len(f) > len(leaked) {
@@ -105,7 +110,7 @@ func TestDirtyRecurrentState(t *testing.T) {
 				n++
 			}
 		}
-		if n >= 8 != c.differ || !c.differ && n > 0 {
+		if n > 0 != c.differ {
 			t.Errorf("with %q, busy %v: %d of %d answers differ", c.defences, c.busy, n, len(got))
 		}
 	}
