@@ -278,3 +278,45 @@ func TestSharingByTime(t *testing.T) {
 		})
 	}
 }
+
+// TestContaminationOfEachGroup has one comparison whose control fails and one
+// that shows something: neither hides the other, nor adds to it.
+func TestContaminationOfEachGroup(t *testing.T) {
+	w := newWorld(t)
+	for i := range 16 {
+		w.onArm(0, wire.ArmNull, 1, i%4 == 0) // prompts that are lost even alone
+		w.onArm(0, wire.ArmLoad, 1, true)
+		w.onArm(1, wire.ArmNull, 2, true)
+		w.onArm(1, wire.ArmLoad, 2, i%4 == 0)
+		w.onArm(1, wire.ArmNull, 3, true)
+		w.onArm(1, wire.ArmLoad, 3, true)
+	}
+	j := w.judge("contamination")
+	if len(j.Tests) != 2 {
+		t.Fatalf("tests %+v, want one of each group whose model obeys when it is alone", j.Tests)
+	}
+	for i, want := range []string{"12 of 16", "0 of 16"} {
+		test := j.Tests[i]
+		if !strings.HasPrefix(test.Finding.Explain, want) || test.P <= 1e-3 != (i == 0) {
+			t.Errorf("p = %v: %s, want %s", test.P, test.Finding.Explain, want)
+		}
+	}
+	if !strings.HasPrefix(j.Unsure, "12 of 16") {
+		t.Errorf("unsure %q", j.Unsure)
+	}
+}
+
+// TestContaminationOfManyGroups has many comparisons on a sound target, of which
+// one looks odd by chance: no reason for doubt.
+func TestContaminationOfManyGroups(t *testing.T) {
+	w := newWorld(t)
+	for g := range 6 {
+		for i := range 8 {
+			w.onArm(0, wire.ArmNull, g+1, true)
+			w.onArm(1, wire.ArmLoad, g+1, g > 0 || i > 3)
+		}
+	}
+	if j := w.judge("contamination"); len(j.Tests) != 6 || j.Unsure != "" {
+		t.Errorf("%d tests, unsure %q", len(j.Tests), j.Unsure)
+	}
+}

@@ -15,25 +15,57 @@ import (
 // this model answer with the value that its prompt asks for when nothing else
 // runs, and how often under load? The difference is tested exactly, among
 // prompts that are alike; a model that does not do as it is told shows nothing
-// by not doing it.
+// by not doing it. Each group of exchanges is a comparison of its own: what
+// changes the control of one says nothing about another.
 func judgeContamination(ctx context.Context, c Case) Judgement {
 	var j Judgement
 	r := &reader{ctx: ctx, coder: c.Coder}
 	exchanges, again := r.without(c.Exchanges)
 	j.Unsure = repeatedOnly(c.Exchanges, again)
+	controlled := slices.ContainsFunc(c.Exchanges, func(e wire.Exchange) bool { return e.Arm == wire.ArmNull })
+	groups := groupsOf(exchanges)
+	for _, g := range groups {
+		j.contaminated(g, len(groups), controlled)
+	}
+	return j
+}
+
+// groupsOf parts the exchanges of both arms by group, in the order in which
+// groups begin.
+func groupsOf(exchanges []wire.Exchange) (groups [][]wire.Exchange) {
+	at := map[int]int{}
+	for _, e := range exchanges {
+		if e.Arm != wire.ArmNull && e.Arm != wire.ArmLoad {
+			continue
+		}
+		i, ok := at[e.Group]
+		if !ok {
+			i, groups = len(groups), append(groups, nil)
+			at[e.Group] = i
+		}
+		groups[i] = append(groups[i], e)
+	}
+	return groups
+}
+
+// contaminated makes the test of one group of so many. controlled says that some
+// group has a control.
+func (j *Judgement) contaminated(exchanges []wire.Exchange, groups int, controlled bool) {
 	tables, alone, beside, able := compared(exchanges)
 	if beside.n() == 0 {
-		return j
+		return
 	}
 	if alone.n() == 0 {
-		if beside.lost > 0 && slices.ContainsFunc(c.Exchanges, func(e wire.Exchange) bool { return e.Arm == wire.ArmNull }) {
+		if beside.lost > 0 && controlled {
 			j.Unsure = fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, and no prompt like theirs was answered alone", beside.lost, beside.n())
 		}
-		return j
+		return
 	}
 	if !able {
-		j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing", alone.kept, alone.n())
-		return j
+		if beside.lost > 0 {
+			j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing", alone.kept, alone.n())
+		}
+		return
 	}
 	p := stats.FisherStrata(tables)
 	e := beside.first
@@ -41,14 +73,13 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 		e = beside.any
 	}
 	told := fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, %d of %d that were given alone to prompts like theirs", beside.lost, beside.n(), alone.lost, alone.n())
-	j.Tests = []Test{{P: p, Finding: Finding{
+	j.Tests = append(j.Tests, Test{P: p, Finding: Finding{
 		Kind: Contamination, Protocol: e.Protocol, Exchange: e.Seq, Tenant: e.Tenant,
 		Explain: told + ": what else runs changes answers",
-	}}}
-	if p <= suspicious {
+	}})
+	if p*float64(groups) <= suspicious {
 		j.Unsure = told + ": too few to be sure"
 	}
-	return j
 }
 
 // form is what decides, besides what else runs, whether a model finds a value:

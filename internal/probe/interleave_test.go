@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/kvcanary/kvcanary/internal/stats"
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
 
@@ -73,7 +72,7 @@ func TestInterleaveIsSure(t *testing.T) {
 		if n := streamsOf(batches); n < c.least || n > c.most {
 			t.Errorf("%s lack their value: %d streams, want %d to %d", name, n, c.least, c.most)
 		}
-		if p := stats.Fisher(echoes.load.lost, echoes.load.n, echoes.null.lost, echoes.null.n); p <= surely != c.sure {
+		if p := echoes.p(); p <= surely != c.sure {
 			t.Errorf("%s lack their value: p = %v, sure %v", name, p, c.sure)
 		}
 	}
@@ -122,17 +121,17 @@ func TestMoreStreamsMakeNoFalseAlarms(t *testing.T) {
 					}
 				}
 			}
-			draw(&e.null, alone)
-			draw(&e.load, interleaveRounds*streams)
+			draw(&e.null[0], alone)
+			draw(&e.load[0], interleaveRounds*streams)
 			rounds := 0
 			for ; rounds < moreRounds && e.doubtful(); rounds++ {
-				draw(&e.null, alone)
-				draw(&e.load, streams)
+				draw(&e.null[0], alone)
+				draw(&e.load[0], streams)
 			}
 			if rounds > 0 {
 				longer++
 			}
-			if stats.Fisher(e.load.lost, e.load.n, e.null.lost, e.null.n) <= level {
+			if e.p() <= level {
 				alarms++
 			}
 		}

@@ -49,12 +49,15 @@ type prefixes struct {
 	env  Env
 	rand *rand.Rand
 	steps
-	last   []wire.Exchange // of the batch before
-	group  int
-	turned int            // group of conversations that go on
-	forgot map[string]int // of them, how many lack their value, by arm
-	sent   int
-	tokens int // sent
+	last     []wire.Exchange // of the batch before
+	group    int
+	turned   int            // group of conversations that go on
+	forgot   map[string]int // of them, how many lack their value, by arm
+	repeated int            // group of short prompts that are sent twice
+	echoes   echoes         // of their answers
+	twice    tally          // of those to the second
+	sent     int
+	tokens   int // sent
 
 	own, reported int // prefixes that their own tenant had answered again, and counted as cached
 	usual         int // most that was counted as cached of a new prompt, tokens
@@ -79,6 +82,7 @@ func newPrefixes(e Env) *prefixes {
 		p.compare(fmt.Sprintf("round %d", i+1), prefixTokens, owner, who{tenant: (i + 1) % e.Tenants}, i < knownRounds, p.enough)
 	}
 	p.turns()
+	p.repeats()
 	p.aborts()
 	p.pictures()
 	p.adapters()
@@ -96,6 +100,11 @@ func (p *prefixes) Next(done []wire.Exchange) []Send {
 		case p.turned > 0 && e.Group == p.turned:
 			if e.EchoLost() {
 				p.forgot[e.Arm]++
+			}
+		case p.repeated > 0 && e.Group == p.repeated:
+			p.echoes.count(e)
+			if e.Arm == wire.ArmLoad {
+				p.twice.count(e)
 			}
 		case e.Arm == wire.ArmOwn, e.Arm == wire.ArmHit, e.Arm == wire.ArmMiss:
 			p.timed.count(e)
@@ -239,6 +248,8 @@ func (p *prefixes) Missing() string {
 		return "only one tenant was given: whether prefixes are kept apart was not tested"
 	case n < fewPairs && !p.known():
 		return fmt.Sprintf("%d of %d pairs of prefixes were timed%s", n, fewPairs, p.timed.why())
+	case p.twice.served < leastRepeats:
+		return fmt.Sprintf("%d of %d short prompts were answered twice in a row%s", p.twice.served, repeatTries, p.twice.why())
 	case p.retried < abortTries:
 		return fmt.Sprintf("%d of %d prompts were answered after they had been given up once%s", p.retried, abortTries, p.again.why())
 	case p.left == 0:
