@@ -320,3 +320,25 @@ func TestContaminationOfManyGroups(t *testing.T) {
 		t.Errorf("%d tests, unsure %q", len(j.Tests), j.Unsure)
 	}
 }
+
+// TestContaminationOfWhatIsKept tells prompts that begin as earlier ones did from
+// those that had others beside them.
+func TestContaminationOfWhatIsKept(t *testing.T) {
+	for _, repeats := range []bool{false, true} {
+		w := newWorld(t)
+		for range 10 {
+			seq := w.onArm(0, wire.ArmNull, 1, true).Seq
+			if e := w.onArm(0, wire.ArmLoad, 1, false); repeats {
+				e.Holds = []int{seq}
+			}
+		}
+		says, not := "what else runs", "what is kept"
+		if repeats {
+			says, not = not, says
+		}
+		expectTest(t, w.judge("contamination"), oracle.Contamination, true, says, "too few")
+		if j := w.judge("contamination"); len(j.Tests) == 1 && strings.Contains(j.Tests[0].Finding.Explain, not) {
+			t.Errorf("repeats %v: %s", repeats, j.Tests[0].Finding.Explain)
+		}
+	}
+}

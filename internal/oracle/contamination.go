@@ -72,14 +72,24 @@ func (j *Judgement) contaminated(exchanges []wire.Exchange, groups int, controll
 	if e == nil {
 		e = beside.any
 	}
-	told := fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, %d of %d that were given alone to prompts like theirs", beside.lost, beside.n(), alone.lost, alone.n())
+	told, means := told(alone, beside)
 	j.Tests = append(j.Tests, Test{P: p, Finding: Finding{
 		Kind: Contamination, Protocol: e.Protocol, Exchange: e.Seq, Tenant: e.Tenant,
-		Explain: told + ": what else runs changes answers",
+		Explain: told + ": " + means,
 	}})
 	if p*float64(groups) <= suspicious {
 		j.Unsure = told + ": too few to be sure"
 	}
+}
+
+// told says what was counted, and what it means if it is no chance.
+func told(alone, beside echoes) (counted, means string) {
+	if beside.held == beside.n() {
+		return fmt.Sprintf("%d of %d answers to prompts that begin as earlier ones did lack the value that their prompt asks for, %d of %d on the control arm", beside.lost, beside.n(), alone.lost, alone.n()),
+			"what is kept of earlier prompts changes answers"
+	}
+	return fmt.Sprintf("%d of %d answers that were given beside or after others lack the value that their prompt asks for, %d of %d that were given alone to prompts like theirs", beside.lost, beside.n(), alone.lost, alone.n()),
+		"what else runs changes answers"
 }
 
 // form is what decides, besides what else runs, whether a model finds a value:
@@ -162,6 +172,7 @@ const suspicious = 0.05
 // echoes counts the answers of an arm by whether they have the value asked for.
 type echoes struct {
 	kept, lost int
+	held       int            // of both, to prompts that begin as an earlier one did
 	first, any *wire.Exchange // the first that lacks it, and the last of all
 }
 
@@ -183,6 +194,9 @@ func (a *echoes) count(e *wire.Exchange) bool {
 		return false
 	}
 	a.any = e
+	if len(e.Holds) > 0 {
+		a.held++
+	}
 	return true
 }
 
@@ -191,6 +205,7 @@ func (a *echoes) count(e *wire.Exchange) bool {
 func (a *echoes) add(o echoes) {
 	a.kept += o.kept
 	a.lost += o.lost
+	a.held += o.held
 	if o.first != nil && (a.first == nil || o.first.Seq < a.first.Seq) {
 		a.first = o.first
 	}
