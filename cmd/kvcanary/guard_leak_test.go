@@ -61,8 +61,11 @@ type traffic struct {
 	leaks           int // answers with words of somebody else's prompt
 }
 
-// customers sends prompts of several customers, all canary, to an address,
-// among them eight that an engine with a pool of 10,640 tokens cannot hold.
+// smallLab are flags of a lab a quarter of the default's size.
+var smallLab = []string{"--context", "4096", "--prefill-pool", "2660", "--decode-pool", "5120"}
+
+// customers sends prompts of several customers, all canary, to a small lab at an
+// address, among them eight that its prefill pool cannot hold.
 func customers(t *testing.T, url string, coder *canary.Coder, run int, stream bool) (all traffic) {
 	t.Helper()
 	seq := 0
@@ -96,7 +99,7 @@ func customers(t *testing.T, url string, coder *canary.Coder, run int, stream bo
 		return resp.StatusCode
 	}
 	fits := func() {
-		if ask(9_000) == http.StatusOK {
+		if ask(2_250) == http.StatusOK {
 			all.served++
 		} else {
 			all.refused++
@@ -106,7 +109,7 @@ func customers(t *testing.T, url string, coder *canary.Coder, run int, stream bo
 		fits()
 	}
 	for range 8 {
-		switch ask(12_000) {
+		switch ask(3_000) {
 		case http.StatusOK:
 			all.over++
 		case http.StatusBadRequest:
@@ -141,7 +144,7 @@ func TestGuardKeepsALeakFromTheClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	coder := canary.New(key)
-	lab := startLabProcess(t, nil, "--fault", "stale_reserve")
+	lab := startLabProcess(t, nil, append(smallLab, "--fault", "stale_reserve")...)
 	watch := fmt.Sprintf("watch: {key_files: [%q]}\n", filepath.Join(dir, "key"))
 	unjudged := startGuardProcess(t, dir, lab.url, watch+"admission: {policy: \"off\"}\n")
 	for i, stream := range []bool{false, true} {

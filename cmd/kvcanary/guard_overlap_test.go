@@ -16,9 +16,9 @@ import (
 // does not leak it does not accuse.
 func TestGuardSuspectsALeakOfCustomersText(t *testing.T) {
 	for _, leaks := range []bool{true, false} {
-		var flags []string
+		flags := smallLab
 		if leaks {
-			flags = []string{"--fault", "stale_reserve"}
+			flags = append(flags, "--fault", "stale_reserve")
 		}
 		dir := t.TempDir()
 		findings := filepath.Join(dir, "findings.jsonl")

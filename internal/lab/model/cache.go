@@ -114,12 +114,14 @@ func (c *Cache) val2(page []byte, i int) *[val2Bytes]byte {
 	return (*[val2Bytes]byte)(page[c.pageSize*(key1Bytes+val1Bytes+key2Bytes)+i*val2Bytes:])
 }
 
+//go:norace
 func putVector(b *[key1Bytes]byte, v *vector) {
 	for i, x := range v {
 		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
 	}
 }
 
+//go:norace
 func getVector(b *[key1Bytes]byte, v *vector) {
 	for i := range v {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))

@@ -4,6 +4,8 @@ import "math"
 
 // exp is e^x for x at most 0, to 1e-12 relative, in operations that IEEE 754 fixes to
 // the bit. It is 0 below -700.
+//
+//go:norace
 func exp(x float64) float64 {
 	const (
 		log2e = 1.4426950408889634

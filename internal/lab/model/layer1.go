@@ -59,6 +59,7 @@ func (w *window) ask(last, p int) {
 	w.fill(r, last)
 }
 
+//go:norace
 func (w *window) fill(r *row, last int) {
 	r.hits = 0
 	for k := range w.full {
@@ -66,6 +67,7 @@ func (w *window) fill(r *row, last int) {
 	}
 }
 
+//go:norace
 func (r *row) put(key *vector, j int) {
 	s := similarity(&r.query, key)
 	r.score[j] = s
@@ -77,6 +79,8 @@ func (r *row) put(key *vector, j int) {
 
 // step moves the window on to slot t, whose key and value are set in place, and
 // returns what the heads read there.
+//
+//go:norace
 func (w *window) step(t int, out *codes8) {
 	j := t & (windowSize - 1)
 	w.full = min(w.full+1, windowSize)
@@ -90,6 +94,8 @@ func (w *window) step(t int, out *codes8) {
 }
 
 // attend is softmax attention with a sink over the slots of a row.
+//
+//go:norace
 func (w *window) attend(r *row, out *code) {
 	top := float32(sink1)
 	for hits := r.hits; hits != 0; hits &= hits - 1 {

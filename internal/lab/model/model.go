@@ -23,6 +23,10 @@
 // every number of workers. Products are rounded explicitly (float32(a*b)+c), since Go
 // may otherwise fuse them on some machines; exp, sine and cosine are computed here,
 // since package math uses assembly on some; layer 2 computes in integers.
+//
+// Functions that only compute are marked go:norace: under the race detector they
+// would take ten times as long. It watches the memory of pages all the same, where
+// rows are stored and where a scan touches each of their cache lines first.
 package model
 
 // Hyper-parameters. The margins behind them: layer 1 separates the wanted position

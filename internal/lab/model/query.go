@@ -53,6 +53,8 @@ func newPattern(c *code) pattern {
 }
 
 // score is the whole score of a key whose rows of successive depths lie stride bytes apart.
+//
+//go:norace
 func (q *query) score(row []byte, stride int, offset int64) int64 {
 	for d := range q.back {
 		offset += depthWeight[d] * q.back[d].dot((*code)(row[d*stride:]))
@@ -61,6 +63,8 @@ func (q *query) score(row []byte, stride int, offset int64) int64 {
 }
 
 // dot is the inner product with a row of a key, in units of 1/256^2.
+//
+//go:norace
 func (p *pattern) dot(key *code) int64 {
 	switch {
 	case p.word:
@@ -78,6 +82,8 @@ func (p *pattern) dot(key *code) int64 {
 // wordDot is dot for a code word: the sum of the key's entries, those under a negative
 // entry of the word negated, eight at a time. Inverting the bits of k gives -k-1; bias
 // takes these ones, and the shift to unsigned bytes, off again. It holds for any bytes.
+//
+//go:norace
 func (p *pattern) wordDot(key *code) int64 {
 	const even = 0x00ff00ff00ff00ff
 	a := binary.LittleEndian.Uint64(key[:8]) ^ p.flip[0]

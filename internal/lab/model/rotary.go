@@ -85,6 +85,8 @@ func (r *rotary) positions() positions {
 
 // vector stores R_p u in v. Positions before the start of a sequence are turned
 // backwards; no key lies there.
+//
+//go:norace
 func (ps *positions) vector(p int, v *vector) {
 	back := p < 0
 	if back {
@@ -107,6 +109,8 @@ func (ps *positions) vector(p int, v *vector) {
 }
 
 // similarity is the inner product of two vectors.
+//
+//go:norace
 func similarity(a, b *vector) float32 {
 	var s0, s1, s2, s3 float32
 	for i := 0; i < len(a); i += 4 {

@@ -86,14 +86,24 @@ func (p *part) scout(a, b int) int64 {
 	p.runs(func(keys []byte, _, n int) bool {
 		atA, atB := keys[a*depth:], keys[b*depth:]
 		p.touch(atA[:n*codeDims])
-		for i := 0; i < n*codeDims; i += codeDims {
-			if *(*code)(atA[i:]) == codeA && *(*code)(atB[i:]) == codeB {
-				best = max(best, p.q.score(keys[i:], depth, p.offset))
-			}
+		for i := next(atA, atB, &codeA, &codeB, 0, n); i < n; i = next(atA, atB, &codeA, &codeB, i+1, n) {
+			best = max(best, p.q.score(keys[i*codeDims:], depth, p.offset))
 		}
 		return best < most
 	})
 	return min(best, max(most, sink2))
+}
+
+// next is the first of slots from..n-1 whose codes at two depths are those, or n.
+//
+//go:norace
+func next(atA, atB []byte, codeA, codeB *code, from, n int) int {
+	for i := from; i < n; i++ {
+		if *(*code)(atA[i*codeDims:]) == *codeA && *(*code)(atB[i*codeDims:]) == *codeB {
+			return i
+		}
+	}
+	return n
 }
 
 // find collects the slots whose score is above floor. It goes depth by depth: a slot is given
@@ -125,6 +135,7 @@ type candidates struct {
 	score [run]int64
 }
 
+//go:norace
 func (c *candidates) reset(n int, offset int64) {
 	c.n = n
 	for i := range n {
@@ -134,6 +145,8 @@ func (c *candidates) reset(n int, offset int64) {
 
 // narrow adds one depth to the scores and keeps those above least. Whether a slot is kept is
 // as good as random, so it decides an increment and not a branch.
+//
+//go:norace
 func (c *candidates) narrow(p *pattern, weight int64, keys []byte, least int64) {
 	switch {
 	case p.blank:
@@ -155,6 +168,8 @@ func (c *candidates) narrow(p *pattern, weight int64, keys []byte, least int64) 
 }
 
 // narrowAny is narrow for an average of code words, which is rare.
+//
+//go:norace
 func (c *candidates) narrowAny(p *pattern, weight int64, keys []byte, least int64) {
 	kept := 0
 	for i := range c.n {
