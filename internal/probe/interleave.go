@@ -25,7 +25,7 @@ const (
 	alone = 10
 	// moreRounds are made at most where streams beside others lack their value more
 	// often than those alone, and too few were read to be sure of it.
-	moreRounds = 6
+	moreRounds = 10
 	// streams are under way together, if the campaign lets so many.
 	streams = 8
 	// slowest is the longest pause before a piece of an answer is read.
