@@ -23,6 +23,7 @@ type conn struct {
 	now     func() time.Time
 	stall   time.Duration
 	armed   time.Time     // when the read deadline was set
+	sent    time.Time     // when the write deadline was set
 	blocked time.Duration // waited for the upstream's bytes, since the request began
 	idle    time.Time     // since when it waits for a request
 	used    bool          // by an earlier request
@@ -47,8 +48,11 @@ func (c *conn) Read(p []byte) (int, error) {
 // write sends what must be sent before anything is read.
 func (c *conn) write(p []byte) (int, error) {
 	from := c.now()
-	if err := c.SetWriteDeadline(from.Add(c.stall)); err != nil {
-		return 0, err
+	if from.Sub(c.sent) > c.stall/8 {
+		c.sent = from
+		if err := c.SetWriteDeadline(from.Add(c.stall + c.stall/8)); err != nil {
+			return 0, err
+		}
 	}
 	n, err := c.Conn.Write(p)
 	c.blocked += c.now().Sub(from)
@@ -188,7 +192,9 @@ func (u *upstream) take() *conn {
 		u.pool.idle = u.pool.idle[:n-1]
 		u.mu.Unlock()
 		if u.now().Sub(c.idle) < u.idleTime && quiet(c.Conn) {
-			c.used, c.armed = true, time.Time{}
+			if c.used = true; u.tls != nil {
+				c.armed = time.Time{} // quiet has lifted it
+			}
 			return c
 		}
 		c.Close()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
+	"github.com/kvcanary/kvcanary/internal/guard/watch"
 )
 
 // Guard serves clients in front of one or several upstreams. It is an
@@ -36,7 +37,9 @@ type Guard struct {
 // is reloaded meanwhile.
 type setup struct {
 	Options
-	ring ring
+	ring    ring
+	finders sync.Pool  // of *finder, for Watch.Coders
+	watches watch.Pool // likewise
 }
 
 func newSetup(o Options) (*setup, error) {

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
 	"slices"
 	"sync"
 
-	"github.com/kvcanary/kvcanary/canary"
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
-	"github.com/kvcanary/kvcanary/internal/guard/overlap"
 	"github.com/kvcanary/kvcanary/internal/guard/request"
 	"github.com/kvcanary/kvcanary/internal/guard/shape"
 )
@@ -29,63 +26,6 @@ type prompt struct {
 	facts request.Facts // complete if rest is nil
 	by    *upstream     // whose policy it was rewritten by
 }
-
-// carried are the canaries that a request carries itself.
-type carried struct {
-	found    map[canary.ID]bool
-	scanners []*canary.Scanner
-	prompt   *overlap.Prompt // remembers its text; nil for nobody
-}
-
-func newCarried(coders []*canary.Coder) *carried {
-	o := &carried{}
-	for _, c := range coders {
-		o.scanners = append(o.scanners, c.NewScanner(canary.ScanOptions{}, func(h canary.Hit) {
-			if o.found == nil {
-				o.found = map[canary.ID]bool{}
-			}
-			o.found[h.ID] = true
-		}))
-	}
-	return o
-}
-
-func (o *carried) write(p []byte) {
-	for _, s := range o.scanners {
-		s.Write(p)
-	}
-	if o.prompt != nil {
-		o.prompt.Write(p)
-	}
-}
-
-// head takes what a request carries beside its body: an engine may say again
-// what it was called by.
-func (o *carried) head(r *http.Request) {
-	o.line(r.URL.Path)
-	for _, values := range r.Header {
-		for _, v := range values {
-			o.line(v)
-		}
-	}
-}
-
-func (o *carried) line(s string) {
-	for _, c := range o.scanners {
-		io.WriteString(c, s)
-		c.Reset()
-	}
-}
-
-func (o *carried) close() {
-	for _, s := range o.scanners {
-		s.Close()
-	}
-	o.scanners, o.prompt = nil, nil
-}
-
-// has says that the request carried a canary.
-func (o *carried) has(id canary.ID) bool { return o.found[id] }
 
 var readers = sync.Pool{New: func() any { return request.NewReader(nil, request.Policy{}) }}
 

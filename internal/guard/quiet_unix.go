@@ -15,7 +15,7 @@ import (
 // since its last answer. Bytes that came belong to no request: whoever sent them
 // means them for the next one's client.
 //
-// It lifts the read deadline.
+// It lifts the read deadline of a connection with TLS.
 func quiet(c net.Conn) bool {
 	if t, ok := c.(*tls.Conn); ok {
 		if !drained(t) {

@@ -17,11 +17,13 @@ func (t *trip) relay(x *exchange) error {
 	}
 	t.by, t.streams = x.up, isStream(x.header)
 	t.rec.Stream = t.streams
-	t.head(x.answer)
+	h := t.w.Header()
+	copyAnswer(h, x.header, "")
 	t.look(x.answer)
-	if t.watch != nil && t.watch.Headers(t.w.Header()) {
+	if t.watch != nil && t.watch.Headers(h) {
 		return t.stopped()
 	}
+	t.head(h, x.answer)
 	if t.streams {
 		t.commit(x.status)
 		if err := t.flush(); err != nil {
@@ -76,7 +78,7 @@ func (t *trip) look(a *answer) {
 		o.Own = t.own.has
 	}
 	o.Text = t.compare()
-	t.watch = watch.New(o)
+	t.watch = t.s.watches.Get(o)
 }
 
 // stopped is why an answer must not go on.
@@ -109,6 +111,8 @@ func (t *trip) watched() {
 		t.rec.Findings = append(t.rec.Findings, kept)
 	}
 	t.overlaps()
+	t.s.watches.Put(t.watch)
+	t.watch = nil
 }
 
 // hold keeps account of what is held back.
@@ -166,8 +170,9 @@ func (t *trip) pass(x *exchange, release []byte, stop bool) error {
 // finish ends an answer that has ended cleanly.
 func (t *trip) finish(x *exchange) error {
 	// Trailers need chunks, which an answer of stated length does not come in.
-	trailers := http.Header{}
+	var trailers http.Header
 	if x.length < 0 && len(x.trailer) > 0 {
+		trailers = http.Header{}
 		copyAnswer(trailers, x.trailer, "")
 	}
 	if t.watch != nil {
@@ -188,10 +193,8 @@ func (t *trip) finish(x *exchange) error {
 	return nil
 }
 
-// head sets the headers of the answer.
-func (t *trip) head(a *answer) {
-	h := t.w.Header()
-	copyAnswer(h, a.header, "")
+// head adds to the headers of the answer those that are not the upstream's.
+func (t *trip) head(h http.Header, a *answer) {
 	t.ownAnswer(h)
 	if a.length >= 0 && a.status != http.StatusNoContent && a.status != http.StatusNotModified {
 		h["Content-Length"] = []string{strconv.FormatInt(a.length, 10)}

@@ -135,7 +135,7 @@ func (t *trip) run() (err error) {
 	if err = t.g.seat(t); err != nil {
 		return err
 	}
-	t.own = newCarried(t.s.Watch.Coders)
+	t.own = t.s.carries()
 	t.own.head(t.r)
 	x, err := t.send()
 	t.forget()

@@ -27,6 +27,7 @@ const (
 type strand struct {
 	channel  Channel
 	scanners []*canary.Scanner // one a key; none yet while a document's text is too short for a canary
+	idle     []*canary.Scanner // those that it is to get
 	short    []byte            // what came before there were any
 	also     func([]byte)      // reads it too; may be nil
 	length   int64             // bytes so far

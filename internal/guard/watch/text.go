@@ -61,7 +61,7 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	if len(w.order) == maxStrands {
 		return w.order[maxStrands-1]
 	}
-	s := &strand{channel: c}
+	s := w.strandOf(c)
 	if w.o.Stream {
 		w.equip(s)
 	}
@@ -77,21 +77,18 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	return s
 }
 
-// equip gives a strand its scanners.
-func (w *Watch) equip(s *strand) { s.scanners = w.scanners(func() Channel { return s.channel }) }
-
 // enough takes a piece of a strand that has no scanners yet, and returns what
 // they are to read once there is enough for a canary. Most texts of a document
 // are a word or two, and nothing of it is released before all of it is read.
 func (w *Watch) enough(s *strand, text []byte) []byte {
-	if len(s.short)+len(text) < leastHit {
+	if len(s.short)+len(text) < LeastHit {
 		s.short = append(s.short, text...)
 		return nil
 	}
 	w.equip(s)
 	if len(s.short) > 0 {
 		text = append(s.short, text...)
-		s.short = nil
+		s.short = text[:0] // for the next answer
 	}
 	return text
 }

@@ -1,8 +1,8 @@
 package watch
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -63,9 +63,9 @@ type Finding struct {
 	Stops   bool      // a strict watch ends the answer for it
 }
 
-// leastHit is how many bytes any canary that can be found has at least: a token
+// LeastHit is how many bytes any canary that can be found has at least: a token
 // has 23, of which five may be cut off, and eight words have three letters each.
-const leastHit = 18
+const LeastHit = 18
 
 // maxFindings bounds how many are kept.
 const maxFindings = 64
@@ -85,6 +85,8 @@ type Watch struct {
 	keys     []uint64 // the place of each strand of order
 	guess    int      // the strand that the next text belongs to, if this event is like the last
 	waiting  []*strand
+	used     []*strand // all that have begun, for the next answer
+	spare    []*strand // those that the answer before has left
 	round    int64
 	event    int64   // events so far
 	grown    int64   // pieces so far
@@ -113,24 +115,9 @@ type Watch struct {
 
 // New returns a watch of one answer.
 func New(o Options) *Watch {
-	o.MaxHeld, o.MaxDocument = cmp.Or(o.MaxHeld, DefaultHeld), cmp.Or(o.MaxDocument, DefaultDocument)
-	if !o.Stream {
-		o.MaxHeld = o.MaxDocument
-	}
-	w := &Watch{o: o, where: Raw, walk: walker{most: maxEventParts}}
-	if !o.Stream {
-		w.walk.most = maxParts
-	}
-	w.raw = w.scanners(func() Channel { return w.where })
+	w := new(Watch)
+	w.begin(o)
 	return w
-}
-
-func (w *Watch) scanners(at func() Channel) []*canary.Scanner {
-	out := make([]*canary.Scanner, len(w.o.Coders))
-	for i, c := range w.o.Coders {
-		out[i] = c.NewScanner(canary.ScanOptions{}, func(h canary.Hit) { w.hit(h, at()) })
-	}
-	return out
 }
 
 // Write takes the next bytes of the answer. What it releases may go to the
@@ -225,15 +212,13 @@ func (w *Watch) audit() {
 
 // Headers takes the headers or the trailers of the answer.
 func (w *Watch) Headers(h http.Header) (stop bool) {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		names = append(names, name)
+	if shortHeaders(h) {
+		return w.halted()
 	}
-	slices.Sort(names)
 	w.where = Header
 	w.plain = w.plain[:0]
-	for _, name := range names {
-		if len(name) >= leastHit {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if len(name) >= LeastHit {
 			w.scanRaw([]byte(name))
 			w.stopRaw()
 		}
@@ -241,10 +226,25 @@ func (w *Watch) Headers(h http.Header) (stop bool) {
 			w.plain = append(append(w.plain, v...), ' ')
 		}
 	}
-	w.scanRaw(w.plain)
+	w.scanRaw(w.plain) // one behind the other: a canary may stand in several
 	w.stopRaw()
 	w.where = Raw
 	return w.halted()
+}
+
+// shortHeaders reports whether no canary has room in any name, nor in all that
+// they say.
+func shortHeaders(h http.Header) bool {
+	all := 0
+	for name, values := range h {
+		if len(name) >= LeastHit {
+			return false
+		}
+		for _, v := range values {
+			all += len(v) + 1
+		}
+	}
+	return all <= LeastHit
 }
 
 // Findings are what has been found so far, in the order in which it came.
