@@ -76,18 +76,18 @@ func readHeaders(br *bufio.Reader, budget *int) (http.Header, error) {
 		if n == 200 {
 			return nil, badHead("more than 200 header lines")
 		}
-		name, value, ok := bytes.Cut(line, []byte{':'})
+		name, value, ok := strings.Cut(string(line), ":")
 		if !ok || !isToken(name) {
 			return nil, badHead("a header line has no name")
 		}
-		value = bytes.Trim(value, " \t")
-		for _, c := range value {
+		value = strings.Trim(value, " \t")
+		for _, c := range []byte(value) {
 			if c < ' ' && c != '\t' || c == 0x7f {
 				return nil, badHead("a header has control characters")
 			}
 		}
-		key := textproto.CanonicalMIMEHeaderKey(string(name))
-		header[key] = append(header[key], string(value))
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		header[key] = append(header[key], value)
 	}
 }
 
@@ -118,8 +118,8 @@ func readLine(br *bufio.Reader, budget *int) ([]byte, error) {
 	return line, nil
 }
 
-func isToken(name []byte) bool {
-	for _, c := range name {
+func isToken(name string) bool {
+	for _, c := range []byte(name) {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
 		default:

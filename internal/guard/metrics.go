@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -92,11 +93,12 @@ func NewMetrics(reg prometheus.Registerer, l Labels, state func() State, now fun
 	}
 	bytes := prometheus.ExponentialBuckets(64, 4, 12) // 64 bytes to 256 MiB
 	m := &Metrics{
-		requests:   counter("requests_total", "Requests that have ended, by class of the status that the client was given; none for a client that had gone.", "upstream", "dialect", "code"),
-		tenants:    counter("tenant_requests_total", "Requests that have ended, by tenant of the configuration.", "tenant"),
-		duration:   times("request_duration_seconds", "Time from a request's arrival to the last byte of its answer.", 0.01, 14),
-		firstByte:  times("first_byte_seconds", "Time from a request's arrival to the first byte of its answer.", 0.001, 16),
-		overhead:   times("overhead_seconds", "The guard's own share of a request: its time without that spent waiting for the upstream or the client.", 5e-6, 16),
+		requests:  counter("requests_total", "Requests that have ended, by class of the status that the client was given; none for a client that had gone.", "upstream", "dialect", "code"),
+		tenants:   counter("tenant_requests_total", "Requests that have ended, by tenant of the configuration.", "tenant"),
+		duration:  times("request_duration_seconds", "Time from a request's arrival to the last byte of its answer.", 0.01, 14),
+		firstByte: times("first_byte_seconds", "Time from a request's arrival to the first byte of its answer.", 0.001, 16),
+		overhead: prometheus.NewHistogramVec(buckets("overhead_seconds",
+			"The guard's own share of a request: its time without that spent waiting for the upstream or the client.", shares()), []string{"upstream"}),
 		admissions: counter("admissions_total", "Decisions on prompts, by verdict and reason.", "upstream", "verdict", "reason"),
 		findings:   counter("findings_total", "Findings in answers, by kind.", "upstream", "kind"),
 		changed:    counter("changed_fields_total", "Requests in which a field or header was removed or overwritten, by its name.", "field"),
@@ -118,6 +120,14 @@ func NewMetrics(reg prometheus.Registerer, l Labels, state func() State, now fun
 	}
 	m.Relabel(l)
 	return m
+}
+
+// shares are the buckets of the guard's own share, seconds: closer where most of
+// them lie.
+func shares() []float64 {
+	all := append(prometheus.ExponentialBuckets(5e-6, 2, 16), 7.5e-6, 15e-6, 25e-6, 30e-6, 35e-6, 60e-6)
+	slices.Sort(all)
+	return all
 }
 
 // Relabel takes the labels of a new configuration. Series of labels that are

@@ -230,12 +230,14 @@ func BenchmarkDocument(b *testing.B) {
 	o := Options{Dialect: "openai", Strict: true, Coders: []*canary.Coder{canary.New(canary.Key{1})}}
 	b.SetBytes(int64(len(document)))
 	b.ReportAllocs()
+	var p Pool
 	for b.Loop() {
-		w := New(o)
+		w := p.Get(o)
 		w.Headers(header)
 		w.Write(document)
 		if out, stop := w.Close(); stop || len(out) != len(document) {
 			b.Fatal("the document does not pass")
 		}
+		p.Put(w)
 	}
 }
