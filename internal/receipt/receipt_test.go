@@ -156,6 +156,34 @@ func TestAnyByteChangedIsFound(t *testing.T) {
 	})
 }
 
+// What no signature covers is covered by the log: the name of the key, and how
+// the envelope is written.
+func TestEnvelopeOutsideItsSignatureIsFound(t *testing.T) {
+	s := sealer(t, t.TempDir())
+	dir := sealedRun(t, s)
+	path := filepath.Join(dir, "receipt", "plan.dsse.json")
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, is := range map[string][]byte{
+		"key id":      bytes.Replace(was, []byte(`"keyid": "`), []byte(`"keyid": "0`), 1),
+		"no key id":   bytes.Replace(was, []byte(`"keyid"`), []byte(`"kid"`), 1),
+		"white space": bytes.Replace(was, []byte(",\n"), []byte(", "), 1),
+		"no end":      bytes.TrimRight(was, "\n"),
+	} {
+		if bytes.Equal(is, was) {
+			t.Fatalf("%s: nothing was changed in %s", name, was)
+		}
+		if err := os.WriteFile(path, is, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := problems(dir, s.Key.Verifier()); !strings.Contains(got, "plan.dsse.json") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestFilesThatComeGoOrMoveAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(dir string) error

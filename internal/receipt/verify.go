@@ -143,8 +143,12 @@ func (x *Verified) prove(in fs.FS, a Against) error {
 	}
 	x.Entry, x.Index, x.Size, x.tree = p.Entry, p.Index, p.Tree.N, p.Tree
 	x.Cosigned, x.Unchecked = p.Cosigned, p.Unchecked
-	if p.Entry.SHA256 != x.digest || p.Entry.Kind != x.Name {
+	if p.Entry.Kind != x.Name {
 		return errors.New("it proves another receipt")
+	}
+	if p.Entry.SHA256 != x.digest {
+		// A signature is of what an envelope holds, not of all of its bytes.
+		return fmt.Errorf("it proves another receipt than what %s.dsse.json is: one of the two was changed", x.Name)
 	}
 	return a.Policy.Met(p.Cosigned)
 }
