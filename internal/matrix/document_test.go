@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"slices"
 	"strings"
@@ -74,18 +73,20 @@ func TestTheDocumentIsStillTrue(t *testing.T) {
 		if slow {
 			o.Trials = 1
 		}
-		now, err := Run(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		was := table.only(func(o *Cell) bool { return o.Fault == c.fault && o.Probe == c.probe && o.Defence == "" })
-		if len(was.Cells) != 1 {
-			t.Errorf("%s under %s is in the document %d times", c.fault, c.probe, len(was.Cells))
-			continue
-		}
-		if p := unlikely(now.Cells[0].Found, o.Trials, was.Cells[0].Found); p < 1e-4 {
-			t.Errorf("%s under %s: %d of %d found, the document says %v %%", c.fault, c.probe, now.Cells[0].Found.Count, o.Trials, was.Cells[0].Found)
-		}
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			now, err := Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := table.only(func(o *Cell) bool { return o.Fault == c.fault && o.Probe == c.probe && o.Defence == "" })
+			if len(was.Cells) != 1 {
+				t.Fatalf("%s under %s is in the document %d times", c.fault, c.probe, len(was.Cells))
+			}
+			if p := unlikely(now.Cells[0].Found, o.Trials, was.Cells[0].Found); p < 1e-4 {
+				t.Errorf("%s under %s: %d of %d found, the document says %v %%", c.fault, c.probe, now.Cells[0].Found.Count, o.Trials, was.Cells[0].Found)
+			}
+		})
 	}
 }
 

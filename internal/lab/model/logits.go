@@ -43,6 +43,8 @@ func (m *Model) logits(state *State, c *Cache, t Table, pos int, token byte, wor
 
 // unembed multiplies OUT by the output codes. OUT and the codes come in units of
 // 1/sqrt(128), so their product is exact.
+//
+//go:norace
 func (m *Model) unembed(out *[outDims]float64, token byte) (l Logits) {
 	transform(out)
 	var rows Logits

@@ -26,7 +26,9 @@ type hit struct {
 }
 
 // touch reads a byte of every cache line of a run of rows, so that the misses of a pool larger
-// than the caches overlap.
+// than the caches overlap. It is what the race detector sees of a scan.
+//
+//go:noinline
 func (p *part) touch(rows []byte) {
 	const line = 64
 	for i := 0; i < len(rows); i += line {
@@ -40,6 +42,8 @@ const run = 64
 // runs calls f with runs of slots that lie in one page, until it returns false. keys begins
 // with the layer-2 key row of the first; that of the next slot is codeDims bytes on, that of
 // the next depth pageSize*codeDims.
+//
+//go:norace
 func (p *part) runs(f func(keys []byte, slot, n int) bool) {
 	for slot := p.from; slot < p.to; {
 		page, i := p.c.slot(p.t, slot)
@@ -86,24 +90,23 @@ func (p *part) scout(a, b int) int64 {
 	p.runs(func(keys []byte, _, n int) bool {
 		atA, atB := keys[a*depth:], keys[b*depth:]
 		p.touch(atA[:n*codeDims])
-		for i := next(atA, atB, &codeA, &codeB, 0, n); i < n; i = next(atA, atB, &codeA, &codeB, i+1, n) {
-			best = max(best, p.q.score(keys[i*codeDims:], depth, p.offset))
-		}
+		best = max(best, p.q.bestOf(keys, atA[:n*codeDims], atB, &codeA, &codeB, depth, p.offset))
 		return best < most
 	})
 	return min(best, max(most, sink2))
 }
 
-// next is the first of slots from..n-1 whose codes at two depths are those, or n.
+// bestOf is the best score of the slots of a run whose codes at two depths are those.
 //
 //go:norace
-func next(atA, atB []byte, codeA, codeB *code, from, n int) int {
-	for i := from; i < n; i++ {
-		if *(*code)(atA[i*codeDims:]) == *codeA && *(*code)(atB[i*codeDims:]) == *codeB {
-			return i
+func (q *query) bestOf(keys, atA, atB []byte, codeA, codeB *code, stride int, offset int64) int64 {
+	best := int64(sink2)
+	for i := 0; i < len(atA); i += codeDims {
+		if *(*code)(atA[i:]) == *codeA && *(*code)(atB[i:]) == *codeB {
+			best = max(best, q.score(keys[i:], stride, offset))
 		}
 	}
-	return n
+	return best
 }
 
 // find collects the slots whose score is above floor. It goes depth by depth: a slot is given
@@ -113,12 +116,10 @@ func (p *part) find(floor int64) int64 {
 	depthBytes := p.c.depthBytes()
 	var alive candidates
 	p.runs(func(keys []byte, slot, n int) bool {
-		alive.reset(n, p.offset)
 		p.touch(keys[:n*codeDims])
 		p.touch(keys[depthBytes:][:n*codeDims])
-		for d := 0; d < depth && alive.n > 0; d++ {
-			alive.narrow(&p.q.back[d], depthWeight[d], keys[d*depthBytes:], floor-p.q.rest[d+1])
-		}
+		alive.reset(n, p.offset)
+		alive.sift(p.q, keys, depthBytes, floor)
 		for i := range alive.n {
 			p.hits = append(p.hits, hit{slot: int32(slot + int(alive.row[i])/codeDims), score: alive.score[i]})
 			best = max(best, alive.score[i])
@@ -140,6 +141,15 @@ func (c *candidates) reset(n int, offset int64) {
 	c.n = n
 	for i := range n {
 		c.row[i], c.score[i] = uint16(i*codeDims), offset
+	}
+}
+
+// sift keeps the slots whose whole score is above floor.
+//
+//go:norace
+func (c *candidates) sift(q *query, keys []byte, depthBytes int, floor int64) {
+	for d := 0; d < depth && c.n > 0; d++ {
+		c.narrow(&q.back[d], depthWeight[d], keys[d*depthBytes:], floor-q.rest[d+1])
 	}
 }
 

@@ -151,9 +151,6 @@ func (d *decode) owns(room handoff.Room, tokens int) bool {
 
 // work computes one token of every answer under way, as a batch of rows.
 func (d *decode) work() bool {
-	if len(d.steps) == 0 {
-		d.slots.tidy()
-	}
 	steps := map[handoff.Room]handoff.Event{}
 	d.rows.update(d.steps)
 	for _, s := range d.steps {
@@ -171,6 +168,9 @@ func (d *decode) work() bool {
 	})
 	for row, r := range results {
 		d.step(d.back(row, r))
+	}
+	if len(d.steps) == 0 {
+		d.slots.tidy()
 	}
 	return len(d.steps) > 0
 }
