@@ -61,7 +61,7 @@ func (f *framer) shrink() {
 }
 
 // largeBuffer is how many bytes a stream at rest may keep.
-const largeBuffer = 4 << 10
+const largeBuffer = 8 << 10
 
 // moved takes notice that the first n bytes are gone.
 func (f *framer) moved(n int) {
