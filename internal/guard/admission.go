@@ -66,11 +66,11 @@ func (u *upstream) judges(now time.Time) bool {
 
 // admit decides whether a prompt may go to an upstream. body is nil where it is
 // not there to be counted.
-func (t *trip) admit(u *upstream, f request.Facts, length int64, header http.Header, body []byte) error {
+func (t *trip) admit(u *upstream, f *request.Facts, length int64, header http.Header, body []byte) error {
 	if t.route.counts {
 		return nil
 	}
-	b := admit.BodyOf(f)
+	b := admit.BodyOf(*f)
 	b.Bytes = max(b.Bytes, length)
 	limit := u.gate.Limiter.Limit(f.Model)
 	d, s := u.gate.Decide(f.Model, b), admit.Size{}

@@ -179,7 +179,7 @@ const maxIdle = 256
 const maxIdleTime = 4 * time.Second
 
 // take returns an idle connection that is fit for another request, or nil.
-func (u *upstream) take() *conn {
+func (u *upstream) take(now time.Time) *conn {
 	for {
 		u.mu.Lock()
 		n := len(u.pool.idle)
@@ -191,8 +191,8 @@ func (u *upstream) take() *conn {
 		u.pool.idle[n-1] = nil
 		u.pool.idle = u.pool.idle[:n-1]
 		u.mu.Unlock()
-		if u.now().Sub(c.idle) < u.idleTime && quiet(c.Conn) {
-			if c.used = true; u.tls != nil {
+		if now.Sub(c.idle) < u.idleTime && quiet(c.Conn) {
+			if c.used, c.blocked = true, 0; u.tls != nil {
 				c.armed = time.Time{} // quiet has lifted it
 			}
 			return c

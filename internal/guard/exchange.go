@@ -31,11 +31,11 @@ type call struct {
 // exchange is a call that is under way, with the head of its answer.
 type exchange struct {
 	*answer
-	up     *upstream
-	call   call
-	upload *upload     // nil if the call was sent in one piece
-	stop   func() bool // the connection is closed when the context ends, unless stopped
-	whole  bool        // the call was sent whole
+	up        *upstream
+	interrupt func()      // of the call
+	upload    *upload     // nil if the call was sent in one piece
+	stop      func() bool // the connection is closed when the context ends, unless stopped
+	whole     bool        // the call was sent whole
 }
 
 // errNotSent wraps what went wrong before a byte of the call was sent: it may be
@@ -47,7 +47,7 @@ var errEarly = errors.New("the upstream answered before it had the whole request
 
 // begin sends a call and receives the head of the answer. The connection is
 // closed when ctx ends. An error of reading call.rest is returned as it is.
-func (u *upstream) begin(ctx context.Context, k call) (*exchange, error) {
+func (u *upstream) begin(ctx context.Context, k *call) (*exchange, error) {
 	for {
 		x, again, err := u.try(ctx, k)
 		if !again {
@@ -56,8 +56,9 @@ func (u *upstream) begin(ctx context.Context, k call) (*exchange, error) {
 	}
 }
 
-func (u *upstream) try(ctx context.Context, k call) (x *exchange, again bool, err error) {
-	c, from := u.take(), u.now()
+func (u *upstream) try(ctx context.Context, k *call) (x *exchange, again bool, err error) {
+	from := u.now()
+	c := u.take(from)
 	if c == nil {
 		if c, err = u.dial(ctx); err != nil {
 			if ctx.Err() == nil {
@@ -65,10 +66,10 @@ func (u *upstream) try(ctx context.Context, k call) (x *exchange, again bool, er
 			}
 			return nil, false, fmt.Errorf("%w: %w", errNotSent, err)
 		}
+		c.blocked = u.now().Sub(from)
 	}
-	c.blocked = u.now().Sub(from)
-	x = &exchange{up: u, call: k, stop: context.AfterFunc(ctx, func() { c.Close() })}
-	n, err := u.write(c, &k)
+	x = &exchange{up: u, interrupt: k.interrupt, stop: context.AfterFunc(ctx, func() { c.Close() })}
+	n, err := u.write(c, k)
 	if err != nil && n == 0 && u.tls == nil && ctx.Err() == nil {
 		x.stop()
 		c.Close()
@@ -90,7 +91,6 @@ func (u *upstream) try(ctx context.Context, k call) (x *exchange, again bool, er
 		c.Close()
 		return nil, false, err
 	}
-	x.call = call{} // an answer may take an hour, and has no use for the prompt
 	return x, false, nil
 }
 
@@ -136,7 +136,7 @@ func (x *exchange) settle(c *conn, err error) error {
 	// context ends with it; the answer is to be read all the same.
 	x.stop()
 	x.upload.halt()
-	x.call.interrupt()
+	x.interrupt()
 	if err != nil {
 		c.Close()
 	}

@@ -32,7 +32,7 @@ var readers = sync.Pool{New: func() any { return request.NewReader(nil, request.
 // read reads the body by the policy of an upstream, nil where it is not known
 // yet whose it is.
 func (t *trip) read(u *upstream) (*prompt, error) {
-	t.body = &clientBody{r: t.r.Body, rc: t.rc, limits: &t.s.Limits, now: t.s.Now, start: t.s.Now()}
+	t.body = &clientBody{r: t.r.Body, rc: t.rc, limits: &t.s.Limits, now: t.s.Now, start: t.rec.Start}
 	t.own.prompt = t.remember()
 	stated := t.r.ContentLength
 	if stated > t.s.Limits.BodyBytes {
@@ -142,16 +142,16 @@ func (b *tail) Read(p []byte) (int, error) {
 // judge decides by what is known now that all of the body has been seen.
 func (b *tail) judge() error {
 	f := b.t.reader.Facts()
-	b.t.learn(f)
+	b.t.learn(&f)
 	length := b.whole
 	if length < 0 {
 		length = f.Bytes + int64(b.t.reader.Grown())
 	}
-	return b.t.admit(b.u, f, length, nil, nil)
+	return b.t.admit(b.u, &f, length, nil, nil)
 }
 
 // learn records what is known of the body.
-func (t *trip) learn(f request.Facts) {
+func (t *trip) learn(f *request.Facts) {
 	t.rec.Model = f.Model
 	t.change(f.Changed)
 }

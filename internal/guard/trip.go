@@ -177,7 +177,7 @@ func (t *trip) lost(allow string) error {
 
 // send gets the request to an upstream, and the head of its answer.
 func (t *trip) send() (*exchange, error) {
-	k := call{method: t.route.method, target: t.target, whole: -1}
+	k := &call{method: t.route.method, target: t.target, whole: -1}
 	p := &prompt{}
 	ups := t.s.ring.order("")
 	if k.method == http.MethodPost {
@@ -189,7 +189,7 @@ func (t *trip) send() (*exchange, error) {
 		if p, err = t.read(first); err != nil {
 			return nil, err
 		}
-		if t.learn(p.facts); t.s.ring.byModel {
+		if t.learn(&p.facts); t.s.ring.byModel {
 			ups = t.s.ring.order(p.facts.Model)
 		}
 		k.interrupt = t.body.halt
@@ -199,7 +199,7 @@ func (t *trip) send() (*exchange, error) {
 
 // offer sends a request to the first of several upstreams that can be reached
 // and that may have it.
-func (t *trip) offer(ups []*upstream, p *prompt, k call) (*exchange, error) {
+func (t *trip) offer(ups []*upstream, p *prompt, k *call) (*exchange, error) {
 	var refused, err error
 	for _, u := range ups {
 		t.rec.Upstream, t.rec.Engine = u.Name, u.engine()
@@ -212,8 +212,8 @@ func (t *trip) offer(ups []*upstream, p *prompt, k call) (*exchange, error) {
 			if err = t.rewrite(p, u); err != nil {
 				return nil, err
 			}
-			t.learn(p.facts)
-			if err = t.admit(u, p.facts, p.whole, k.header, p.held); err != nil {
+			t.learn(&p.facts)
+			if err = t.admit(u, &p.facts, p.whole, k.header, p.held); err != nil {
 				refused = cmp.Or(refused, err)
 				continue
 			}

@@ -136,7 +136,7 @@ func (u *upstream) look(ctx context.Context) {
 	}
 	h := http.Header{}
 	u.showKey(h, "")
-	x, err := u.begin(ctx, call{method: http.MethodGet, target: path, header: h})
+	x, err := u.begin(ctx, &call{method: http.MethodGet, target: path, header: h})
 	if err != nil {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			u.bad()

@@ -118,9 +118,10 @@ func (l *Limiter) Asked() time.Time { return l.state.Load().at() }
 // Engine is the engine that the workers turned out to be; "" while that is not
 // known.
 func (l *Limiter) Engine() string {
-	for _, w := range l.state.Load().workers {
-		if w.facts.Engine != "" {
-			return w.facts.Engine
+	workers := l.state.Load().workers
+	for i := range workers { // without a copy of the facts for each request
+		if name := workers[i].facts.Engine; name != "" {
+			return name
 		}
 	}
 	return ""
