@@ -58,8 +58,10 @@ func (o *carried) write(p []byte) {
 
 // head takes what a request carries beside its body: an engine may say again
 // what it was called by.
-func (o *carried) head(r *http.Request) {
-	o.line(r.URL.Path)
+func (o *carried) head(r *http.Request, rt *route) {
+	if r.URL.Path != rt.path { // else it is the table's, and no client's
+		o.line(r.URL.Path)
+	}
 	for _, values := range r.Header {
 		for _, v := range values {
 			o.line(v)

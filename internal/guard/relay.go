@@ -47,7 +47,11 @@ func (t *trip) step(x *exchange) error {
 		x.await() // without a buffer: most of the time a stream waits
 	}
 	buf := getBuffer()
-	defer putBuffer(buf)
+	defer func() {
+		if !t.astray {
+			putBuffer(buf)
+		}
+	}()
 	n, err := t.next(x, (*buf)[:cap(*buf)])
 	if n > 0 {
 		release, stop := (*buf)[:n], false
@@ -111,7 +115,9 @@ func (t *trip) watched() {
 		t.rec.Findings = append(t.rec.Findings, kept)
 	}
 	t.overlaps()
-	t.s.watches.Put(t.watch)
+	if !t.astray {
+		t.s.watches.Put(t.watch)
+	}
 	t.watch = nil
 }
 

@@ -51,6 +51,10 @@ type trip struct {
 	streams   bool      // the answer is one that an error event can end
 	wrote     time.Time // when the time for writing was set
 	last      []byte    // the last two bytes that were written
+	// astray says that a write to the client has failed. HTTP/2 gives up on one
+	// while another goroutine may still be sending its bytes: none of the memory
+	// that held them may serve another request.
+	astray bool
 }
 
 // serve answers the request, whatever happens.
@@ -136,7 +140,7 @@ func (t *trip) run() (err error) {
 		return err
 	}
 	t.own = t.s.carries()
-	t.own.head(t.r)
+	t.own.head(t.r, t.route)
 	x, err := t.send()
 	t.forget()
 	if err != nil {
@@ -396,6 +400,7 @@ func (t *trip) write(p []byte) error {
 	}
 	t.rec.Blocked += t.s.Now().Sub(from)
 	if err != nil {
+		t.astray = true
 		return errGone
 	}
 	return nil
