@@ -41,6 +41,11 @@ func (t *trip) relay(x *exchange) error {
 	}
 }
 
+// streamRoom is how much of a stream is passed on at once, bytes. With what a
+// watch holds back it fits the buffer that the watch keeps, which else would be
+// made anew for each.
+const streamRoom = 4 << 10
+
 // step passes on what comes next. At the end of the answer it returns io.EOF.
 func (t *trip) step(x *exchange) error {
 	if t.streams {
@@ -52,7 +57,11 @@ func (t *trip) step(x *exchange) error {
 			putBuffer(buf)
 		}
 	}()
-	n, err := t.next(x, (*buf)[:cap(*buf)])
+	b := (*buf)[:cap(*buf)]
+	if t.streams {
+		b = b[:streamRoom]
+	}
+	n, err := t.next(x, b)
 	if n > 0 {
 		release, stop := (*buf)[:n], false
 		if t.watch != nil {
