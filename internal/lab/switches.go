@@ -48,7 +48,7 @@ var Faults = []Switch{
 var Defences = []Switch{
 	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
 	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
-	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, ownerAudit, admission,
+	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, slotTags, ownerAudit, admission,
 }
 
 // ParseFault finds the fault that "name" or "name:mode" means.

@@ -84,7 +84,7 @@ func Modes(name string, all []string) []string {
 var late = []string{"late_write", "stale_source", "double_owner"}
 
 func oneSided(fault string) bool {
-	if fault == "id_reuse:client" || fault == "id_reuse:trace_id" {
+	if Modes("id_reuse", []string{fault}) != nil && fault != "id_reuse:coarse_clock" {
 		return true
 	}
 	return slices.ContainsFunc(late, func(name string) bool { return Modes(name, Faults())[0] == fault })

@@ -27,6 +27,9 @@ func RunDecode(ctx context.Context, s Setup, m *model.Model, mem *Memory, router
 		rows:    rows{skewed: s.Also.Faults.Any(RowSkew)},
 	}
 	d.slots.clean = d.also.Any(SlotReset|ZeroSlots) || !s.Also.Faults.Any(DirtyRecurrent)
+	if s.Also.Faults.Any(MetadataSlot) {
+		d.records = &records{clean: d.also.Any(ZeroSlots), named: d.also.Any(SlotTags)}
+	}
 	d.trace = trace
 	trace.Start()
 	return d.run(ctx, d)
@@ -41,6 +44,7 @@ type decode struct {
 	steps   []handoff.Event // one for each answer under way
 	rows    rows            // of them
 	slots   slots
+	records *records       // with fault MetadataSlot
 	owners  []handoff.Room // by page, while tables are audited
 	frame   *Frame         // what is being taken
 	renamed handoff.Room   // with fault IDReuse: a room whose next Forget is of the request before
@@ -66,6 +70,16 @@ func (d *decode) take(f *Frame) {
 		}
 		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, model: d.with(f.Of.Adapter), sampling: f.Sampling}
 	}
+	if d.records != nil && f.Event.Kind == handoff.Meta {
+		d.record(f)
+		return
+	}
+	d.arrive(f)
+	d.lookInto()
+}
+
+// arrive gives the machine a frame's event.
+func (d *decode) arrive(f *Frame) {
 	if a := d.asked[f.Event.Room]; a != nil && f.Event.Kind == handoff.Meta {
 		a.cached = f.Cached
 	}
@@ -84,6 +98,9 @@ func (d *decode) step(e handoff.Event) {
 		case handoff.ToPrefill:
 			if a.Kind == handoff.Reserved {
 				d.asked[a.Room].guard.owner = owner(d.epoch, a.Room, a.Gen)
+				if d.records != nil {
+					a.Event.Index = d.records.give(a.Room)
+				}
 			}
 			d.toPeer(&Frame{Event: a.Event})
 		default:
@@ -118,6 +135,9 @@ func (d *decode) do(a handoff.Action) {
 		if before := d.asked[a.Room]; before != nil && d.renamed != a.Room {
 			d.slots.give(before.slot)
 			delete(d.asked, a.Room)
+			if d.records != nil {
+				d.records.end(a.Room)
+			}
 		}
 		d.renamed = 0
 		d.steps = slices.DeleteFunc(d.steps, func(s handoff.Event) bool { return s.Room == a.Room })
@@ -169,6 +189,7 @@ func (d *decode) work() bool {
 	for row, r := range results {
 		d.step(d.back(row, r))
 	}
+	d.lookInto()
 	if len(d.steps) == 0 {
 		d.slots.tidy()
 	}

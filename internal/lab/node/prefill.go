@@ -50,6 +50,7 @@ type prefill struct {
 	unsent []handoff.Action // for decode, in order
 	flying []flight         // one-sided writes that have begun
 	over   []handoff.Event  // what became of writes, for the machine
+	late   []late           // with fault MetadataSlot: records whose write has begun
 	remote *Memory          // decode's pool, if writes are one-sided
 	lags   *rand.Rand
 }
@@ -60,6 +61,7 @@ type prompt struct {
 	sampling Sampling
 	sum      [sumBytes]byte // of its pages, as they were computed
 	cached   int            // tokens of it that were not computed
+	record   int            // with fault MetadataSlot: the slot of its metadata
 }
 
 // job is the prompt being computed; room 0 is none.
@@ -77,6 +79,10 @@ type job struct {
 func (p *prefill) take(f *Frame) {
 	if f.Event.Kind == handoff.Submit {
 		p.prompts[f.Event.Room] = prompt{tokens: f.Data, of: f.Of, sampling: f.Sampling}
+	}
+	if r, ok := p.prompts[f.Event.Room]; ok && f.Event.Kind == handoff.Reserved {
+		r.record, f.Event.Index = f.Event.Index, 0
+		p.prompts[f.Event.Room] = r
 	}
 	p.step(f.Event)
 }
@@ -287,7 +293,7 @@ func (p *prefill) lost() {
 	for _, f := range p.flying {
 		p.over = append(p.over, put(f.Event, false))
 	}
-	p.flying = nil
+	p.flying, p.late = nil, nil
 	if p.remote != nil {
 		p.remote.Close()
 		p.remote = nil

@@ -27,6 +27,9 @@ const (
 	// DirtyTail keeps what is behind the matching part of a slot's prompt, up
 	// to the end of its page.
 	DirtyTail
+	// MetadataSlot has what ends a transfer be a write into a numbered slot, which
+	// its next owner finds.
+	MetadataSlot
 )
 
 // Defences is a set of defences.
@@ -45,18 +48,20 @@ const (
 	OwnerAudit
 	// CompareRestored compares the prompt that a slot was restored with.
 	CompareRestored
+	// SlotTags has the record in a slot name its request, and compares that.
+	SlotTags
 )
 
 // On is the set of all defences that are on.
 func (s Switches) On() Defences {
-	on := RowIDs | SlotReset
+	on := RowIDs | SlotReset | SlotTags
 	if !s.Faulty {
 		on |= OwnerAudit
 	}
 	for _, c := range [...]struct {
 		fault Faults
 		cure  Defences
-	}{{RowSkew, RowIDs}, {DirtyRecurrent | DirtyRestore | DirtyTail, SlotReset}} {
+	}{{RowSkew, RowIDs}, {DirtyRecurrent | DirtyRestore | DirtyTail, SlotReset}, {MetadataSlot, SlotTags}} {
 		if s.Faults&c.fault != 0 {
 			on &^= c.cure
 		}

@@ -50,6 +50,11 @@ func (p *prefill) due(now time.Time) time.Duration {
 			next = f.end
 		}
 	}
+	for i := range p.late {
+		if end := p.late[i].end; next.IsZero() || end.Before(next) {
+			next = end
+		}
+	}
 	if next.IsZero() {
 		return -1
 	}
@@ -65,15 +70,16 @@ func (p *prefill) send(now time.Time) {
 			break
 		}
 		if a.Kind != handoff.Page {
-			p.message(a.Event)
+			p.message(a.Event, now)
 		}
 		p.unsent = p.unsent[1:]
 		p.settle() // the end of the last page sends the metadata
 	}
 	p.land(now)
+	p.landRecords(now)
 }
 
-func (p *prefill) message(e handoff.Event) {
+func (p *prefill) message(e handoff.Event, now time.Time) {
 	f := Frame{Event: e}
 	if e.Kind == handoff.Meta {
 		f.Cached = p.prompts[e.Room].cached
@@ -81,6 +87,10 @@ func (p *prefill) message(e handoff.Event) {
 	if e.Summed {
 		sum := p.prompts[e.Room].sum
 		f.Data = sum[:]
+	}
+	if e.Kind == handoff.Meta && p.setup.Also.Faults.Any(MetadataSlot) {
+		p.sendRecord(f, now)
+		return
 	}
 	p.toPeer(&f)
 }
