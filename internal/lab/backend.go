@@ -27,6 +27,7 @@ type Request struct {
 	Name        string // what its client calls it, empty if nothing
 	Trace       string // id of the trace that its client says it belongs to, likewise
 	Tenant      string
+	Salt        string // what its client chooses for the prefix cache to keep it apart by, empty if nothing
 	Adapter     string // of [model.Adapters], empty for the bare model
 	Tokens      []byte // one byte a token, chat template applied
 	Images      []Image

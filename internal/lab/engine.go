@@ -117,6 +117,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) <-chan Event {
 	}
 	name := e.name(r)
 	if !e.open(ctx, c, r, name) {
+		if e.on.IDs.Refuse {
+			return c.refuse(idInUse)
+		}
 		e.calls.Go(func() { e.queue(ctx, c, r, name) })
 	}
 	return c.out
@@ -148,9 +151,9 @@ func proper(r Request) *Error {
 	if r.Adapter != "" && !slices.Contains(model.Adapters(), r.Adapter) {
 		return &Error{Status: 404, Type: "NotFoundError", Message: "no such adapter; GET /v1/models lists those that are served"}
 	}
-	if len(r.Images) > MaxImages || len(r.Tenant) > maxTenant {
+	if len(r.Images) > MaxImages || max(len(r.Tenant), len(r.Salt)) > maxTenant {
 		return &Error{Status: 400, Type: "BadRequestError",
-			Message: fmt.Sprintf("a request has at most %d pictures, and a tenant a name of at most %d bytes", MaxImages, maxTenant)}
+			Message: fmt.Sprintf("a request has at most %d pictures, and a tenant a name, or a client a salt, of at most %d bytes", MaxImages, maxTenant)}
 	}
 	return nil
 }
@@ -372,7 +375,7 @@ func flawed(r Request) bool {
 
 // origin is what a prompt's KV depends on beside its tokens, and its tenant.
 func origin(r Request) node.Origin {
-	o := node.Origin{Tenant: r.Tenant, Adapter: r.Adapter}
+	o := node.Origin{Tenant: r.Tenant, Salt: r.Salt, Adapter: r.Adapter}
 	for _, m := range r.Images {
 		o.Images = append(o.Images, node.Image{At: m.At, Digest: m.Digest, Sees: m.Sees})
 	}

@@ -17,6 +17,7 @@ type IDSettings struct {
 	// Outbox has what decode yields wait for a while on its way to the clients.
 	Outbox bool
 	Unique bool // defence: by a number that does not come twice, whatever else
+	Refuse bool // defence: a request does not wait for one of its name that is under way
 }
 
 // name is a number for what the client calls a request, for an engine with

@@ -85,6 +85,30 @@ func TestIDInUse(t *testing.T) {
 	}
 }
 
+// With duplicates refused nobody waits for a name, and what is late for one that
+// has been given up finds the next all the same.
+func TestLiveIDsAreRefused(t *testing.T) {
+	cfg := tiny()
+	cfg.Faults, cfg.Defences, cfg.TimeLimit = []string{"id_reuse"}, []string{"live_ids"}, 20*time.Second
+	e := startProcesses(t, cfg)
+	rng := rand.New(rand.NewPCG(1, 46))
+	eventually(t, "a second of a name that is refused without waiting", func() bool {
+		ctx, cancel := context.WithCancel(t.Context())
+		first := e.Submit(ctx, Request{Name: "x", Tokens: babble(rng), MaxTokens: 3500})
+		<-first
+		second := e.Submit(t.Context(), Request{Name: "x", Tokens: babble(rng), MaxTokens: 2})
+		ended := len(second) == 1
+		got := collect(second)
+		cancel()
+		collect(first)
+		return ended && got.err != nil && *got.err == *idInUse
+	})
+	within(t, 2*time.Minute, "an answer that is somebody else's", func() bool {
+		got, value := again(t, e, rng)
+		return got.text != "" && !strings.HasPrefix(value, strings.TrimSpace(got.text))
+	})
+}
+
 // A trace is what several requests have in common, on purpose.
 func TestTracesAsIDs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))

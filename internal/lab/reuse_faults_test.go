@@ -37,6 +37,7 @@ func TestSharedPrefix(t *testing.T) {
 		{"shared_prefix", []string{"full_compare", "publish_after_commit", "zero_on_alloc:all", "tier_generations"}, false, true},
 		{"shared_prefix", []string{"salt:gpu_only"}, false, false},
 		{"shared_prefix", []string{"salt:gpu_only"}, true, true},
+		{"shared_prefix", []string{"salt:client"}, false, true}, // neither says any
 	}, 4) {
 		cfg := reusing()
 		cfg.Faults, cfg.Defences, cfg.Tier = []string{c.fault}, c.defences, 8192
@@ -52,6 +53,40 @@ func TestSharedPrefix(t *testing.T) {
 		n, answer := cached(t, e, as("b", text))
 		if (n > 700) != c.shared || strings.TrimSpace(answer) != "sword fish" {
 			t.Errorf("%s %v, evicted %v: %d tokens are cached for b, who is told %q", c.fault, c.defences, c.evict, n, answer)
+		}
+	}
+}
+
+// A salt that clients choose keeps apart those who choose different ones. Whoever
+// says what another says, in either tier, finds what that has sent.
+func TestSaltThatClientsChoose(t *testing.T) {
+	for _, c := range []struct {
+		defence    string
+		mine, hers string
+		evict      bool
+		shared     bool
+	}{
+		{"salt:client", "hers", "hers", false, true}, {"salt:client", "hers", "hers", true, true}, {"salt:client", "", "", false, true},
+		{"salt:client", "mine", "hers", false, false}, {"salt:client", "", "hers", true, false},
+		{"salt", "hers", "hers", false, false}, {"salt", "hers", "hers", true, false},
+	} {
+		cfg := reusing()
+		cfg.Faults, cfg.Defences, cfg.Tier = []string{"shared_prefix"}, []string{c.defence}, 8192
+		e := startPipe(t, cfg)
+		rng := rand.New(rand.NewPCG(1, 27))
+		text := words(rng, 800) + " code one: sword fish\ncode one:"
+		hers := as("a", text)
+		hers.Salt = c.hers
+		cached(t, e, hers)
+		if c.evict {
+			for range 2 {
+				cached(t, e, as("c", words(rng, 1500)))
+			}
+		}
+		mine := as("b", text)
+		mine.Salt = c.mine
+		if n, answer := cached(t, e, mine); (n > 700) != c.shared || strings.TrimSpace(answer) != "sword fish" {
+			t.Errorf("%s, %q and %q, evicted %v: %d tokens are cached for the second, who is told %q", c.defence, c.hers, c.mine, c.evict, n, answer)
 		}
 	}
 }

@@ -46,7 +46,7 @@ var Faults = []Switch{
 // Defences are measures against them, one file each. Without a fault most of
 // them are on; with one, only those that are named and the cures of the others.
 var Defences = []Switch{
-	retire, zeroOnAlloc, coverage, quiesce, generations, tags, checksum, checksumAbsent, uniqueIDs,
+	retire, zeroOnAlloc, coverage, quiesce, quiesceDeadline, generations, tags, checksum, checksumAbsent, uniqueIDs, liveIDs,
 	salt, fullCompare, publishAfterCommit, blockTags, tierGenerations, tierChecksum,
 	poisonConns, ownParsers, echoIDs, tenantKey, rowIDs, slotReset, slotTags, ownerAudit, admission,
 }

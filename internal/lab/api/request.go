@@ -38,6 +38,7 @@ type body struct {
 
 	RID       label `json:"rid"`
 	RequestID label `json:"request_id"`
+	CacheSalt label `json:"cache_salt"`
 
 	lacking
 }

@@ -34,7 +34,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, tenant string, s
 		writeError(w, *err)
 		return
 	}
-	request.Tenant = tenant
+	request.Tenant, request.Salt = tenant, string(b.CacheSalt)
 	request.ID = s.prefix + h.NewID()
 	if request.Name, request.Trace, err = called(r, b); err != nil {
 		writeError(w, *err)

@@ -45,6 +45,7 @@ type decode struct {
 	rows    rows            // of them
 	slots   slots
 	records *records       // with fault MetadataSlot
+	overdue overdue        // with DrainDeadline
 	owners  []handoff.Room // by page, while tables are audited
 	frame   *Frame         // what is being taken
 	renamed handoff.Room   // with fault IDReuse: a room whose next Forget is of the request before
@@ -69,6 +70,9 @@ func (d *decode) take(f *Frame) {
 			d.slots.give(before.slot)
 		}
 		d.asked[f.Event.Room] = &asked{tokens: f.Event.Tokens, model: d.with(f.Of.Adapter), sampling: f.Sampling}
+	}
+	if f.Event.Kind == handoff.Gone {
+		d.overdue.gone(f.Event)
 	}
 	if d.records != nil && f.Event.Kind == handoff.Meta {
 		d.record(f)
@@ -101,6 +105,9 @@ func (d *decode) step(e handoff.Event) {
 				if d.records != nil {
 					a.Event.Index = d.records.give(a.Room)
 				}
+			}
+			if a.Kind == handoff.Quiesce && d.also.Any(DrainDeadline) {
+				d.overdue.asked(a.Event, time.Now())
 			}
 			d.toPeer(&Frame{Event: a.Event})
 		default:
@@ -257,11 +264,17 @@ func (d *decode) grow(s handoff.Event, table []int32) bool {
 	return g.grow(d.mem, page, s.Pos, size)
 }
 
-func (d *decode) met(Peer)                    {}
-func (d *decode) lost()                       {}
-func (d *decode) ready() bool                 { return false }
-func (d *decode) due(time.Time) time.Duration { return -1 }
-func (d *decode) send(time.Time)              {}
+func (d *decode) met(Peer)    {}
+func (d *decode) lost()       { d.overdue = nil }
+func (d *decode) ready() bool { return false }
+
+func (d *decode) due(now time.Time) time.Duration { return d.overdue.wait(now) }
+
+func (d *decode) send(now time.Time) {
+	for _, e := range d.overdue.take(now) {
+		d.step(e)
+	}
+}
 
 func (d *decode) stats() Stats {
 	return Stats{

@@ -71,6 +71,7 @@ func anyFrame(t *rapid.T) Frame {
 
 func anyOrigin(t *rapid.T) Origin {
 	o := Origin{Tenant: rapid.StringN(0, -1, MaxName).Draw(t, "tenant"), Adapter: rapid.StringN(0, -1, MaxName).Draw(t, "adapter")}
+	o.Salt = rapid.StringN(0, -1, MaxName).Draw(t, "salt")
 	for range rapid.IntRange(0, MaxImages).Draw(t, "pictures") {
 		m := Image{At: rapid.IntRange(0, maxNumber).Draw(t, "at"), Sees: make([]byte, rapid.IntRange(0, model.ImageTokens).Draw(t, "sees"))}
 		m.Digest[0] = rapid.Byte().Draw(t, "digest")
@@ -135,7 +136,7 @@ func FuzzParseFrame(f *testing.F) {
 		{Stats: &Stats{UsedPages: 3, Failed: 1, Epoch: 9}},
 		{Event: handoff.Event{Kind: handoff.Ack, Room: 1}},
 		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 3}, Sampling: Sampling{1, 7}, Data: []byte("abc")},
-		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 1}, Of: Origin{"a", "ada", []Image{{1, [16]byte{2}, []byte("word")}}}, Data: []byte("x")},
+		{Event: handoff.Event{Kind: handoff.Submit, Room: 2, Tokens: 1}, Of: Origin{"a", "ada", []Image{{1, [16]byte{2}, []byte("word")}}, "salt"}, Data: []byte("x")},
 		{Event: handoff.Event{Kind: handoff.Done, Room: 2}, Cached: 16},
 		{Event: handoff.Event{Kind: handoff.Page, Room: 2, Index: 1, From: 3, To: 4}, Data: make([]byte, testShape.PageBytes)},
 		{Event: handoff.Event{Kind: handoff.Reserved, Room: 2, Pages: []int32{4, 1, 3}}},

@@ -13,6 +13,7 @@ type Origin struct {
 	Tenant  string // as the API knows it
 	Adapter string // empty for the bare model
 	Images  []Image
+	Salt    string // as its client says
 }
 
 // Image is a picture behind a run of placeholder tokens.
@@ -24,14 +25,14 @@ type Image struct {
 
 // Bounds on what a frame carries of an origin.
 const (
-	MaxName   = 255 // bytes of a tenant or an adapter
+	MaxName   = 255 // bytes of a tenant, an adapter or a salt
 	MaxImages = 16
-	originMax = 2*(MaxName+2) + 2 + MaxImages*(2*binary.MaxVarintLen32+16+model.ImageTokens)
+	originMax = 3*(MaxName+2) + 2 + MaxImages*(2*binary.MaxVarintLen32+16+model.ImageTokens)
 )
 
 // prompt is what the prefix cache has to know of a prompt.
 func (o Origin) prompt(tokens []byte) prefix.Prompt {
-	p := prefix.Prompt{Tokens: tokens, Tenant: o.Tenant, Adapter: o.Adapter}
+	p := prefix.Prompt{Tokens: tokens, Tenant: o.Tenant, Salt: o.Salt, Adapter: o.Adapter}
 	for _, m := range o.Images {
 		p.Media = append(p.Media, prefix.Media{At: m.At, Tokens: len(m.Sees), Digest: m.Digest})
 	}
@@ -56,6 +57,7 @@ func (o Origin) embed(tokens []byte) []byte {
 func (o Origin) append(b []byte) []byte {
 	b = append(append(b, byte(len(o.Tenant))), o.Tenant...)
 	b = append(append(b, byte(len(o.Adapter))), o.Adapter...)
+	b = append(append(b, byte(len(o.Salt))), o.Salt...)
 	b = append(b, byte(len(o.Images)))
 	for _, m := range o.Images {
 		b = binary.AppendUvarint(b, uint64(m.At))
@@ -68,6 +70,7 @@ func (o Origin) append(b []byte) []byte {
 func (r *reader) origin() (o Origin) {
 	o.Tenant = string(r.take(int(r.byte())))
 	o.Adapter = string(r.take(int(r.byte())))
+	o.Salt = string(r.take(int(r.byte())))
 	n := int(r.byte())
 	if n > MaxImages {
 		r.fail("%d pictures where there are at most %d", n, MaxImages)

@@ -50,6 +50,8 @@ const (
 	CompareRestored
 	// SlotTags has the record in a slot name its request, and compares that.
 	SlotTags
+	// DrainDeadline gives out pages that drain after a while, unasked.
+	DrainDeadline
 )
 
 // On is the set of all defences that are on.

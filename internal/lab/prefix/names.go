@@ -10,6 +10,7 @@ import (
 type Prompt struct {
 	Tokens  []byte
 	Tenant  string // as the server knows it, never as a client says
+	Salt    string // what its client says to keep it apart by, empty if nothing
 	Adapter string // empty for the bare model
 	Media   []Media
 }
@@ -39,12 +40,13 @@ type name struct {
 	tag    tag
 }
 
-// domains keep a tenant, an adapter and a picture of the same bytes apart.
+// domains keep a tenant, an adapter, a picture and a salt of the same bytes apart.
 const (
 	ofTenant = iota + 1
 	ofAdapter
 	ofTokens
 	ofMedia
+	ofSalt
 )
 
 // part is a piece of what a key is made of.
@@ -78,11 +80,15 @@ func (c *Cache) names(p *Prompt, n int) []name {
 	}
 	at.key, at.blob = link(key{}, adapter), link(key{}, adapter)
 	tenant := part{ofTenant, []byte(p.Tenant)}
-	if c.on.Any(salts) {
+	if c.on.Any(salts &^ SaltByClient) {
 		at.key = link(at.key, tenant)
 	}
 	if c.on.Any(Salt) {
 		at.blob = link(at.blob, tenant)
+	}
+	if c.on.Any(SaltByClient) {
+		at.key = link(at.key, part{ofSalt, []byte(p.Salt)})
+		at.blob = at.key
 	}
 	for i := range out {
 		from := i * size

@@ -69,10 +69,13 @@ const (
 	ChecksumOfHop
 	// ZeroOnAlloc clears a page when it is given to a block.
 	ZeroOnAlloc
+	// SaltByClient begins keys with what the client says, in both tiers: what
+	// somebody else says too, or does not say either, keeps nobody apart.
+	SaltByClient
 )
 
 const (
-	salts  = Salt | SaltCacheOnly
+	salts  = Salt | SaltCacheOnly | SaltByClient
 	tags   = TagsByWriter | TagsAtReserve
 	sums   = ChecksumOfKey | ChecksumOfHop
 	cures  = Salt | FullCompare | AfterCommit | BlobGenerations
@@ -99,7 +102,7 @@ func (s Switches) On() Defences {
 		}
 	}
 	if s.Faults&SharedBlobs != 0 && on&Salt != 0 {
-		on ^= salts
+		on ^= Salt | SaltCacheOnly
 	}
 	for _, modes := range [...]Defences{salts, tags, sums} {
 		if s.Defences&modes != 0 {
