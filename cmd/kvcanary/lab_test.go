@@ -287,9 +287,9 @@ func TestLabHelpListsFaultsAndDefences(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	for _, want := range []string{"stale_reserve:prefill_usage|decode_usage|other_abort: ", "https://github.com/sgl-project/sglang/issues/30233", "retire: ", "zero_on_alloc:paged|all: ",
-		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only: ", "double_owner: ", "id_reuse:client|trace_id|coarse_clock: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: ",
+		"late_write: ", "stale_source:transfer|tier: ", "early_publish:never_written|last_slot|copy_race: ", "thin_key:weak_hash|omit_media|omit_adapter: ", "shared_prefix:all|tier: ", "salt:all|gpu_only|client: ", "double_owner: ", "id_reuse:client|trace_id|coarse_clock|metadata_slot: ", "tags:by_writer|at_reserve: ", "checksum_absent:reject|skip: ",
 		"dirty_slot:lru|recurrent|tail: ", "row_skew: ", "stream_desync:off_by_one|buffer|parser: ", "answer_cache:exact|semantic|soft: ",
-		"poison_conns: ", "own_parsers: ", "echo_ids: ", "tenant_key: ", "row_ids: ", "slot_reset: ", "owner_audit: ", "admission: "} {
+		"poison_conns: ", "own_parsers: ", "echo_ids: ", "tenant_key: ", "row_ids: ", "slot_reset: ", "slot_tags: ", "live_ids: ", "quiesce_deadline: ", "owner_audit: ", "admission: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q", want)
 		}
