@@ -1,8 +1,13 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +32,7 @@ func TestQuiesceWithADeadline(t *testing.T) {
 		if err := syscall.Kill(prefill, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "a prefill that has stopped", func() bool { return stopped(t, prefill) })
 		cancel()
 		collect(first)
 		if c.kept {
@@ -39,6 +45,19 @@ func TestQuiesceWithADeadline(t *testing.T) {
 		}
 		idle(t, e)
 	}
+}
+
+// stopped reports whether no thread of a process goes on: after the signal some
+// do, until one of them has been there to take it.
+func stopped(t *testing.T, pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("no threads of %d: %v", pid, err)
+	}
+	return !slices.ContainsFunc(threads, func(file string) bool {
+		stat, err := os.ReadFile(file)
+		return err != nil || !bytes.Contains(stat, []byte(") T "))
+	})
 }
 
 // A write that takes longer than the deadline lands in what is another's by then.
