@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,7 @@ type labCmd struct {
 	AnswerCache string `placeholder:"K" help:"Keep answers in the gateway, for the tenant they were given to: exact for the same prompt, semantic for one much like it. Default: none."`
 
 	Transport     string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
-	WriteLag      time.Duration `placeholder:"D" help:"With shm: how long one such write may take; they end in any order. Default: at once."`
+	WriteLag      time.Duration `placeholder:"D" help:"With shm, or fault id_reuse:metadata_slot: how long one such write may take; they end in any order. Default: at once."`
 	PrefillRate   int           `placeholder:"N" help:"Tokens that prefill computes in a second at most, as a large model would. Default: as many as it can."`
 	Restart       bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
 	TimeLimit     time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
@@ -169,8 +170,8 @@ func (c labCmd) options(s *session) (api.Options, error) {
 	switch {
 	case c.Transport != "tcp" && c.Transport != "pipe" && c.Transport != "shm":
 		return api.Options{}, usageErrorf("--transport %q: use tcp, pipe or shm", c.Transport)
-	case c.Transport != "shm" && c.WriteLag != 0:
-		return api.Options{}, usageErrorf("--write-lag is for --transport shm: pages are messages elsewhere")
+	case c.Transport != "shm" && c.WriteLag != 0 && !slices.Contains(c.Fault, "id_reuse:metadata_slot"):
+		return api.Options{}, usageErrorf("--write-lag is for --transport shm, or fault id_reuse:metadata_slot: elsewhere all that is written are messages")
 	case c.Transport == "pipe" && c.Restart:
 		return api.Options{}, usageErrorf("--restart is for --transport tcp or shm: with pipe there is no process that could die alone")
 	case c.WriteLag < 0 || c.TimeLimit < 0:

@@ -9,7 +9,7 @@ import (
 // everybody for as long as another process likes.
 var quiesceDeadline = Switch{
 	Name: "quiesce_deadline",
-	Does: "as quiesce, but for 20 ms at most: then the pages are given out, whatever is still written to them, as a " +
+	Does: "as quiesce, but for 5 ms at most: then the pages are given out, whatever is still written to them, as a " +
 		"write that takes longer than anybody thought is",
 	Reports: []string{
 		"https://github.com/sgl-project/sglang/pull/35049",

@@ -84,7 +84,7 @@ func Modes(name string, all []string) []string {
 var late = []string{"late_write", "stale_source", "double_owner"}
 
 func oneSided(fault string) bool {
-	if Modes("id_reuse", []string{fault}) != nil && fault != "id_reuse:coarse_clock" {
+	if fault == "id_reuse:client" || fault == "id_reuse:trace_id" {
 		return true
 	}
 	return slices.ContainsFunc(late, func(name string) bool { return Modes(name, Faults())[0] == fault })
@@ -111,6 +111,9 @@ func (o Options) config(c *cell) lab.Config {
 	}
 	if oneSided(c.fault) {
 		cfg.OneSided, cfg.Lag, cfg.Policy, cfg.PageSize = true, lag, "lifo", 64
+	}
+	if c.fault == "id_reuse:metadata_slot" { // whose records take their time, however pages travel
+		cfg.Lag, cfg.Policy, cfg.PageSize = lag, "lifo", 64
 	}
 	return cfg
 }

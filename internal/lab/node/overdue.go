@@ -9,7 +9,7 @@ import (
 
 // drainLimit is how long pages drain at most with DrainDeadline: longer than most
 // writes take, and shorter than some.
-const drainLimit = 20 * time.Millisecond
+const drainLimit = 5 * time.Millisecond
 
 // overdue are the pages that decode has asked prefill about, with the time at which
 // it waits no longer, the earliest first.
