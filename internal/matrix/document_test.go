@@ -181,7 +181,8 @@ func TestDefencesLiveAgreeWithTheModel(t *testing.T) {
 	compared := 0
 	for _, c := range live.Cells {
 		want := model[c.Defence+"/"+strings.Split(c.Fault, ":")[0]]
-		if c.Defence == "" || want == "" || c.Fault == "stale_source:tier" {
+		beside := c.Fault == "stale_source:tier" || c.Fault == "id_reuse:metadata_slot" // not in the handoff, which alone is explored
+		if c.Defence == "" || want == "" || beside {
 			continue
 		}
 		compared++
