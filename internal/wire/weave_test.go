@@ -174,7 +174,7 @@ func TestHeadersAndTrailersAreJoined(t *testing.T) {
 func TestAnyCutAtAnyPlaceIsJoined(t *testing.T) {
 	text := strings.Join(tenWords, " ")
 	rapid.Check(t, func(t *rapid.T) {
-		at := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,6}|\[[0-3]\]|#`), 0, 6).Draw(t, "place")
+		at := rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,6}|id|index|role|type|\[[0-3]\]|#`), 0, 6).Draw(t, "place")
 		w := newWeave()
 		noise := rapid.Bool().Draw(t, "noise")
 		for i := 0; i < len(text); {
@@ -208,7 +208,9 @@ func place(at []string, text string, index int) []byte {
 			l[len(l)-1] = v
 			v = l
 		default:
-			v = map[string]any{s: v, "id": "chatcmpl-0123456789"}
+			m := map[string]any{"id": "chatcmpl-0123456789"}
+			m[s] = v // which may be the id
+			v = m
 		}
 	}
 	b, err := json.Marshal(map[string]any{"object": "chat.completion.chunk", "x": v})
