@@ -1,5 +1,5 @@
 # Slow forms of the checks. CI runs the short ones with go test ./...
-.PHONY: help test ci sweep power speed guard-speed soak chaos states fuzz demo-full spec-full mutants defences
+.PHONY: help test ci sweep power innocent speed guard-speed soak chaos states fuzz demo-full spec-full mutants defences
 
 help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -21,7 +21,7 @@ power: ## docs/power.json and what is made of it, measured anew: an hour or two
 	$(MATRIX) --from power-all.json --likelihoods internal/diagnose/likelihoods.json > /dev/null
 	$(MATRIX) --trials 200 --best > power-best.json
 	$(MATRIX) --trials 3 --defences all > power-defences.json
-	$(MATRIX) --from power-all.json --from power-best.json --from power-defences.json --likelihoods internal/diagnose/likelihoods.json --document docs/power.md > docs/power.json
+	$(MATRIX) --from power-all.json --from power-best.json --from power-defences.json --document docs/power.md > docs/power.json
 
 innocent: ## 2,000 campaigns against endpoints that only look bad
 	go test -count=1 -timeout 120m ./internal/matrix -run '^TestInnocentEndpointsAreNotAccused$$' -v -args -clean 2000
