@@ -53,6 +53,7 @@ func anyEnv(t *rapid.T) probe.Env {
 // Nothing is found in an honest target, whatever it is: strict or generous,
 // with right, wrong or no counts, quoting its own prompt or never echoing.
 func TestNothingIsFoundInAnHonestTarget(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		target := newTarget()
 		target.limit = rapid.SampledFrom([]int{3000, 10633, 16377, 1 << 30}).Draw(t, "limit")
@@ -71,6 +72,7 @@ func TestNothingIsFoundInAnHonestTarget(t *testing.T) {
 // A target that misbehaves over its limit is found out, whatever else is known
 // of it, and only for what it does.
 func TestMisbehaviourOverTheLimitIsFound(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		over       string
 		want, none oracle.Kind
@@ -81,6 +83,7 @@ func TestMisbehaviourOverTheLimitIsFound(t *testing.T) {
 		{"truncate", oracle.Truncation, oracle.FailOpen},
 	} {
 		t.Run(c.over, func(t *testing.T) {
+			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				target := newTarget()
 				target.limit, target.over = 10633, c.over
