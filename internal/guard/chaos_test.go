@@ -128,7 +128,7 @@ func TestChaos(t *testing.T) {
 		modes = append(modes, slices.Repeat([]string{mode}, cmp.Or(often, 15))...)
 	}
 	f := guardBefore(t, chaosEngine(t).url, func(o *Options) {
-		o.Limits.StallTime, o.Observe = time.Minute, nil
+		o.Limits.ConnectTime, o.Limits.StallTime, o.Observe = time.Minute, time.Minute, nil
 		o.Watch = Watch{Coders: []*canary.Coder{canary.New(canary.Key{1})}}
 	})
 	f.client.Transport.(*http.Transport).MaxIdleConnsPerHost = clients

@@ -95,7 +95,7 @@ func (c *conn) receive(headBytes int) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := &answer{head: h, framing: f, c: c, left: f.length, budget: headBytes}
+		a := &answer{head: h, framing: f, c: c, left: f.length, budget: headBytes, ended: f.length == 0}
 		if f.chunked {
 			a.chunks = httputil.NewChunkedReader(c.br)
 		}

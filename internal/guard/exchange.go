@@ -211,7 +211,8 @@ func (p *upload) run(rest io.Reader) {
 	defer p.recovered()
 	buf := getBuffer()
 	defer putBuffer(buf)
-	b := (*buf)[:cap(*buf)]
+	*buf = (*buf)[:cap(*buf)]
+	b := *buf
 	for {
 		n, err := rest.Read(b[chunkRoom : len(b)-chunkRoom])
 		if p.left -= int64(n); err == io.EOF && !p.chunked && p.left != 0 {
@@ -255,14 +256,18 @@ func (p *upload) recovered() {
 }
 
 // giveUp ends an upload whose body must not go on, or cannot. What the upstream
-// has of it is no whole request.
+// has of it is no whole request. One that was halted has an answer already, which
+// is still to be read from the connection.
 func (p *upload) giveUp(err error) {
 	p.mu.Lock()
-	if !p.halted {
+	halted := p.halted
+	if !halted {
 		p.read = err
 	}
 	p.mu.Unlock()
-	p.c.Close()
+	if !halted {
+		p.c.Close()
+	}
 }
 
 func (p *upload) write(b []byte) error {
@@ -294,9 +299,13 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 8<<10); return &b
 
 func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
-// putBuffer leaves out those that have grown for one large body.
+// putBuffer takes back a buffer whose length says how far it was written. What
+// stands there, keys and prompts among it, is not left for the next request to
+// come upon. Those that have grown for one large body are let go.
 func putBuffer(b *[]byte) {
 	if cap(*b) <= largeBuffer {
+		clear(*b)
+		*b = (*b)[:0]
 		buffers.Put(b)
 	}
 }

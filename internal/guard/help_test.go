@@ -19,7 +19,11 @@ import (
 	"github.com/kvcanary/kvcanary/internal/guard/admit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// net/http waits half a second with a connection that it closes by itself, and a
+// server that is closed does not wait for that.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // unjudging lets every prompt pass.
 var unjudging = Admission{Policy: admit.Policy{Off: true}}

@@ -29,6 +29,22 @@ type prompt struct {
 
 var readers = sync.Pool{New: func() any { return request.NewReader(nil, request.Policy{}) }}
 
+// lendReader takes what reads a body by the policy of an upstream.
+func (t *trip) lendReader(body io.Reader, u *upstream) {
+	t.reader = readers.Get().(*request.Reader)
+	t.reader.Reset(body, t.policy(u))
+}
+
+// leaveReader gives it back, with no hold on the request's body nor on the policy
+// that its tenant's salt stands in.
+func (t *trip) leaveReader() {
+	if t.reader != nil {
+		t.reader.Reset(nil, request.Policy{})
+		readers.Put(t.reader)
+		t.reader = nil
+	}
+}
+
 // read reads the body by the policy of an upstream, nil where it is not known
 // yet whose it is.
 func (t *trip) read(u *upstream) (*prompt, error) {
@@ -38,8 +54,7 @@ func (t *trip) read(u *upstream) (*prompt, error) {
 	if stated > t.s.Limits.BodyBytes {
 		return nil, tooLarge(t.s.Limits.BodyBytes)
 	}
-	t.reader = readers.Get().(*request.Reader)
-	t.reader.Reset(t.body, t.policy(u))
+	t.lendReader(t.body, u)
 	p := &prompt{by: u, whole: -1}
 	if stated >= 0 {
 		p.whole = stated + int64(t.reader.Grown())
@@ -168,15 +183,14 @@ func (t *trip) rewrite(p *prompt, u *upstream) error {
 	if p.by == u {
 		return nil
 	}
-	r := readers.Get().(*request.Reader)
-	defer readers.Put(r)
-	r.Reset(bytes.NewReader(p.held), t.policy(u))
-	held := bytes.NewBuffer(make([]byte, 0, len(p.held)+r.Grown()))
-	if _, err := held.ReadFrom(r); err != nil {
+	t.lendReader(bytes.NewReader(p.held), u)
+	defer t.leaveReader()
+	held := bytes.NewBuffer(make([]byte, 0, len(p.held)+t.reader.Grown()))
+	if _, err := held.ReadFrom(t.reader); err != nil {
 		return bodyRefused(err)
 	}
 	if p.by == nil { // else it would name what the guard has put in itself
-		p.facts.Changed = slices.Compact(slices.Sorted(slices.Values(append(p.facts.Changed, r.Facts().Changed...))))
+		p.facts.Changed = slices.Compact(slices.Sorted(slices.Values(append(p.facts.Changed, t.reader.Facts().Changed...))))
 	}
 	p.held, p.whole, p.by = held.Bytes(), int64(held.Len()), u
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -368,5 +369,58 @@ func TestSlowBodyIsGivenUp(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// TestAnEmptyStreamEnds: one whose length is stated to be nothing has ended as
+// soon as it begins, and leaves its connection to the next request.
+func TestAnEmptyStreamEnds(t *testing.T) {
+	for _, status := range []string{"200 OK", "503 Busy", "204 No Content"} {
+		e := saying(t, "HTTP/1.1 "+status+"\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n")
+		f := guardBefore(t, e.url, nil)
+		for i := range 3 {
+			got, _, b := f.post(t, "/v1/chat/completions", chat)
+			if fmt.Sprint(got) != status[:3] || b != "" {
+				t.Errorf("%s, request %d: %d %q", status, i, got, b)
+			}
+			if r := f.last(t, i+1); r.Code != "" {
+				t.Errorf("%s, request %d: recorded %+v", status, i, r)
+			}
+		}
+		if n := e.connections(); n != 1 {
+			t.Errorf("%s: 3 requests went over %d connections", status, n)
+		}
+	}
+}
+
+// TestEarlyAnswerIsReadWhole: an engine that refuses a prompt before all of it
+// has come is heard to the end, though the client has stopped sending.
+func TestEarlyAnswerIsReadWhole(t *testing.T) {
+	const event = "data: {\"error\":{\"message\":\"too busy\"}}\n\n"
+	begun := make(chan struct{})
+	e := newRawEngine(t, func(c net.Conn, br *bufio.Reader) {
+		if _, err := http.ReadRequest(br); err != nil {
+			return
+		}
+		fmt.Fprintf(c, "HTTP/1.1 503 Busy\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n", len(event))
+		<-begun
+		io.WriteString(c, event)
+		io.Copy(io.Discard, br)
+	})
+	f := guardBefore(t, e.url, nil)
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	body := chatOf(2 * heldBody)
+	fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:heldBody+heldBody/2])
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	close(begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(res.Body); res.StatusCode != 503 || string(b) != event || err != nil {
+		t.Errorf("%d %q, %v", res.StatusCode, b, err)
 	}
 }

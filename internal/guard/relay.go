@@ -57,11 +57,12 @@ func (t *trip) step(x *exchange) error {
 			putBuffer(buf)
 		}
 	}()
-	b := (*buf)[:cap(*buf)]
+	room := cap(*buf)
 	if t.streams {
-		b = b[:streamRoom]
+		room = streamRoom
 	}
-	n, err := t.next(x, b)
+	*buf = (*buf)[:room]
+	n, err := t.next(x, *buf)
 	if n > 0 {
 		release, stop := (*buf)[:n], false
 		if t.watch != nil {

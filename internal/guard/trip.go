@@ -161,15 +161,6 @@ func (t *trip) forget() {
 	}
 }
 
-// leaveReader gives back what has read the body.
-func (t *trip) leaveReader() {
-	if t.reader != nil {
-		t.reader.Reset(nil, request.Policy{})
-		readers.Put(t.reader)
-		t.reader = nil
-	}
-}
-
 // lost is the error for what is not in the table of routes.
 func (t *trip) lost(allow string) error {
 	if allow != "" {
