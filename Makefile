@@ -38,7 +38,7 @@ speed: ## the figures of docs/performance.md
 GUARD_SPEED = go test ./internal/guard/speed -count=1 -timeout 60m -v
 guard-speed: ## the guard beside direct requests, ReverseProxy and nginx, which must be installed
 	@dir=$$(mktemp -d) && trap 'rm -r $$dir' EXIT && go build -o $$dir/kvcanary ./cmd/kvcanary && \
-	$(GUARD_SPEED) -run 'Speed|Streams|Prompt' -args -guard $$dir/kvcanary -nginx $$(command -v nginx) -speed 1s -rounds 9 -streams 1000
+	$(GUARD_SPEED) -run 'Speed|Streams|Prompt' -args -guard $$dir/kvcanary -nginx $$(command -v nginx) -speed 1s -rounds 9 -streams 1000 -awake
 
 soak: ## the guard under everything that goes wrong, for half an hour: nothing may grow
 	@dir=$$(mktemp -d) && trap 'rm -r $$dir' EXIT && go build -o $$dir/kvcanary ./cmd/kvcanary && \

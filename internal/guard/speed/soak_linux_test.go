@@ -32,7 +32,7 @@ type sample struct{ heap, resident, goroutines, descriptors float64 }
 // break off and clients that leave: what the guard holds between phases of it
 // does not grow.
 func TestSoak(t *testing.T) {
-	p := startGuard(t, serve(t, wearing))
+	p := startGuard(t, "guard", serve(t, wearing))
 	phase := max(*soak/60, time.Second)
 	var samples []sample
 	var asked, good atomic.Int64

@@ -12,6 +12,7 @@ import (
 var (
 	speed  = flag.Duration("speed", 20*time.Millisecond, "time for each measurement of TestSpeed")
 	rounds = flag.Int("rounds", 2, "rounds of TestSpeed")
+	awake  = flag.Bool("awake", false, "keep the cores from sleeping during TestSpeed")
 )
 
 // ways are all ways to an engine that are compared. The engine's own costs are
@@ -20,7 +21,8 @@ func ways(t testing.TB, engine string) []*process {
 	t.Helper()
 	out := []*process{
 		{name: "direct", addr: strings.TrimPrefix(engine, "http://"), pids: []int{os.Getpid()}},
-		startGuard(t, engine),
+		startGuard(t, "guard", engine),
+		startGuard(t, "guard of 1", engine, "GOMAXPROCS=1"),
 		startReverseProxy(t, engine),
 	}
 	if *nginxPath != "" {
@@ -33,8 +35,10 @@ func ways(t testing.TB, engine string) []*process {
 // else the machine does falls on all of them alike. Figures are medians over the
 // rounds.
 func TestSpeed(t *testing.T) {
+	if *awake {
+		keepAwake(t)
+	}
 	paths := ways(t, serve(t, answering))
-	guard := paths[1]
 	for _, c := range []struct {
 		name, body string
 		clients    int
@@ -46,14 +50,16 @@ func TestSpeed(t *testing.T) {
 		{"8 streams", `{"stream":true,` + said, 8, speedEvents, "events"},
 	} {
 		got := map[string][]figures{}
-		shares := buckets(guard.scrape(t))
+		guards, shares := paths[1:3], map[string]histogram{}
+		for _, g := range guards {
+			shares[g.name] = buckets(g.scrape(t))
+		}
 		for round := range *rounds {
 			for i := range paths {
 				p := paths[(round+i)%len(paths)]
 				got[p.name] = append(got[p.name], p.run(t, whole(c.body), c.clients, *speed))
 			}
 		}
-		shares = shares.since(buckets(guard.scrape(t)))
 		for _, p := range paths {
 			f := got[p.name]
 			if f[0].size != got["direct"][0].size {
@@ -73,6 +79,9 @@ func TestSpeed(t *testing.T) {
 				float64(median(f, func(f figures) time.Duration { return f.own }))/1e3,
 				float64(median(f, func(f figures) time.Duration { return f.own }))/1e3/c.times, strings.TrimSuffix(c.unit, "s"))
 		}
-		t.Logf("%-10s the guard's own share of a request, by its metric: p50 %.1f µs, p90 %.1f µs", c.name, shares.quantile(0.5)*1e6, shares.quantile(0.9)*1e6)
+		for _, g := range guards {
+			share := shares[g.name].since(buckets(g.scrape(t)))
+			t.Logf("%-10s %-12s own share of a request, by its metric: p50 %.1f µs, p90 %.1f µs", c.name, g.name, share.quantile(0.5)*1e6, share.quantile(0.9)*1e6)
+		}
 	}
 }
