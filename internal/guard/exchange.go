@@ -125,6 +125,9 @@ func refusedToRead(err error) bool {
 // settle ends the upload, which has no more to do once the answer has begun.
 func (x *exchange) settle(c *conn, err error) error {
 	if x.upload == nil {
+		if err == nil && !x.whole && x.status < 400 {
+			return errEarly
+		}
 		return err
 	}
 	if err == nil && x.upload.complete.Load() {

@@ -225,6 +225,22 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
+// A prompt that an engine did not take to its end, and could not be sent because
+// of that, has no success either: 32 MB are more than lie on the way.
+func TestSuccessForWhatCouldNotBeSentIsNone(t *testing.T) {
+	e := newRawEngine(t, func(conn net.Conn, br *bufio.Reader) {
+		br.Peek(1)
+		io.WriteString(conn, okHead+"Content-Length: 2\r\n\r\nok")
+	})
+	u := guardBefore(t, e.url, nil).setup.Load().ring.ups[0]
+	body := make([]byte, 32<<20)
+	x, err := u.begin(t.Context(), &call{method: http.MethodPost, target: "/v1/chat/completions", body: body, whole: int64(len(body))})
+	if err == nil {
+		x.close()
+		t.Errorf("status %d", x.status)
+	}
+}
+
 // The error of a stream that broke off within an event is an event of its own.
 func TestErrorOfAStreamIsAnEvent(t *testing.T) {
 	for path, want := range map[string]string{
