@@ -24,17 +24,23 @@ func TestGuardSuspectsALeakOfCustomersText(t *testing.T) {
 		findings := filepath.Join(dir, "findings.jsonl")
 		lab := startLabProcess(t, nil, flags...)
 		url := startGuardProcess(t, dir, lab.url, "admission: {policy: \"off\"}\noverlap: {memory_bytes: 1048576, letters: 80}\nfindings_file: "+findings+"\n")
-		seen := 0
+		seen, over := 0, 0
 		for i, stream := range []bool{false, true} {
-			seen += customers(t, url, canary.New(canary.Key{7}), i, stream).leaks
+			all := customers(t, url, canary.New(canary.Key{7}), i, stream)
+			seen, over = seen+all.leaks, over+all.over
 		}
 		b, err := os.ReadFile(findings)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		reported := strings.Count(string(b), `"kind":"overlap"`)
-		t.Logf("fault %v: %d answers leak, %d are reported", leaks, seen, reported)
-		if (seen > 0) != leaks || (reported > 0) != leaks || reported > seen {
+		reported := 0 // answers, each of which may have several findings
+		for line := range strings.Lines(string(b)) {
+			if strings.Contains(line, `"kind":"overlap"`) {
+				reported++
+			}
+		}
+		t.Logf("fault %v: %d answers leak, %d of the %d to prompts over the limit are reported", leaks, seen, reported, over)
+		if (seen > 0) != leaks || (reported > 0) != leaks || reported > over {
 			t.Errorf("with a fault %v: %d answers leak, %d are reported:\n%s", leaks, seen, reported, b)
 		}
 	}
