@@ -44,6 +44,7 @@ func (c guardCmd) Run(s *session) error {
 	defer tick.Stop()
 	if err := daemon.Run(s.ctx, setup, daemon.Options{
 		File: c.Config, Getenv: s.getenv, Version: version(), Log: s.stderr, Now: time.Now, Random: rand.Reader, Hangup: hangup, Tick: tick.C,
+		Processors: daemon.GoProcessors(s.getenv),
 		Seal: func(dir, keyFile string) (*receipt.Sealer, error) {
 			return sealFlags{Log: dir, ReceiptKey: keyFile}.sealer(s)
 		},

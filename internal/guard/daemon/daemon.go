@@ -39,6 +39,8 @@ type Options struct {
 	// Seal opens the log of receipts in a folder and the key that signs them, and
 	// makes them on first use.
 	Seal func(dir, keyFile string) (*receipt.Sealer, error)
+	// Processors has their number follow the work; nil leaves it as it is.
+	Processors *Processors
 }
 
 // Daemon is a guard that serves.
@@ -110,6 +112,7 @@ func (d *Daemon) serve(ctx context.Context, main, side net.Listener, registry *p
 	}
 	all.Go(func() { d.guard.Run(running) })
 	all.Go(func() { d.watch(running) })
+	all.Go(func() { d.o.Processors.run(running) })
 	d.measure(ctx)
 	if d.planter != nil {
 		all.Go(func() { d.planter.keep(running, d) })

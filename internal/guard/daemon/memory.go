@@ -8,7 +8,10 @@ import (
 // memory gives back to the system what a burst of requests has taken. The
 // runtime does so only above the size that the heap may next grow to, and streams
 // that are open allocate nothing, so that it would stay for as long as they do.
-type memory struct{ cycles uint64 }
+type memory struct {
+	cycles uint64 // collections up to the last look
+	kept   uint64 // free bytes that the runtime did not give back when it was asked to
+}
 
 // idle is from how many bytes on that are free, or not looked at since the last
 // collection, it is worth another one.
@@ -22,8 +25,12 @@ func (m *memory) tidy() {
 	metrics.Read(s)
 	quiet := s[0].Value.Uint64() == m.cycles
 	m.cycles = s[0].Value.Uint64()
+	free := s[1].Value.Uint64()
+	m.kept = min(m.kept, free)
 	fresh := max(s[2].Value.Uint64(), s[3].Value.Uint64()) - s[3].Value.Uint64()
-	if quiet && s[1].Value.Uint64()+fresh >= idle {
+	if quiet && free-m.kept+fresh >= idle {
 		debug.FreeOSMemory()
+		metrics.Read(s)
+		m.kept = s[1].Value.Uint64()
 	}
 }

@@ -62,7 +62,8 @@ func serveGuard(ctx context.Context, file string) {
 	setup, err := daemon.Load(file, os.Getenv)
 	if err == nil {
 		err = daemon.Run(ctx, setup, daemon.Options{File: file, Getenv: os.Getenv, Version: "test", Log: os.Stderr, Now: time.Now, Random: rand.Reader,
-			Seal: func(string, string) (*receipt.Sealer, error) { return nil, errors.New("nothing is sealed here") }})
+			Processors: daemon.GoProcessors(os.Getenv),
+			Seal:       func(string, string) (*receipt.Sealer, error) { return nil, errors.New("nothing is sealed here") }})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
