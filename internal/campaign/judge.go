@@ -172,7 +172,7 @@ func unread(protocol string, exchanges []wire.Exchange, unsure string) string {
 		}
 	}
 	if unsure == "" && asked > 0 && echoed == 0 && !refusalsCount(protocol) {
-		return fmt.Sprintf("none of %d answers has the value that its prompt asks for: nothing shows that they have to do with the prompts", asked)
+		return fmt.Sprintf("none of %d answers has the value that its prompt asks for: nothing shows that they have to do with the prompts; name a model that does as it is told", asked)
 	}
 	return unsure
 }
@@ -236,6 +236,9 @@ func spoke(exchanges []wire.Exchange) bool {
 // because adds to what is missing the first trouble that exchanges ended in,
 // in the target's words, unless it is said already.
 func because(missing string, exchanges []wire.Exchange) string {
+	if stuck := waited(exchanges); stuck != "" {
+		return missing + "; " + stuck
+	}
 	for i := range exchanges {
 		words, status := "", ""
 		switch a := exchanges[i].Answer; {
@@ -251,6 +254,36 @@ func because(missing string, exchanges []wire.Exchange) string {
 	}
 	return missing
 }
+
+// waited says that requests had no answer yet when they were stopped, though
+// they had waited much longer than any that was answered: it may be that the target
+// answers nobody any more, which no answer tells. "" if none had.
+func waited(exchanges []wire.Exchange) string {
+	var usual, longest time.Duration
+	for i := range exchanges {
+		if a := exchanges[i].Answer; a.Served() {
+			usual = max(usual, a.End.Sub(a.Start))
+		}
+	}
+	n := 0
+	for i := range exchanges {
+		e := &exchanges[i]
+		if e.Left || e.Answer.Failure == nil || e.Answer.Failure.Kind != wire.FailedCanceled || e.Answer.Raw.Size > 0 {
+			continue
+		}
+		if d := e.Answer.End.Sub(e.Answer.Start); d > tooLong*usual && d >= time.Second {
+			n, longest = n+1, max(longest, d)
+		}
+	}
+	if n == 0 || usual == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of its requests had no answer after %v, others had theirs after %v at most: see whether the target still answers anybody", n, longest.Round(time.Second), usual.Round(time.Millisecond))
+}
+
+// tooLong is how many times as long as the slowest answer a request has to have
+// waited to be called out.
+const tooLong = 3
 
 // shorten cuts a text to about n bytes, at a rune.
 func shorten(s string, n int) string {

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -64,5 +65,39 @@ func TestBoundsOfProtocols(t *testing.T) {
 	}
 	if b := bound("straddle", nil); b.N != 0 || b.RateUpper != 1 {
 		t.Errorf("no test: %+v", b)
+	}
+}
+
+// A target that stops answering altogether, as one did after clients had gone
+// away, is told from one that is slow, and from answers that were being given.
+func TestRequestsThatWaitedInVain(t *testing.T) {
+	start := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	took := func(d time.Duration, a *wire.Answer) wire.Exchange {
+		a.Start, a.End = start, start.Add(d)
+		return wire.Exchange{Answer: a}
+	}
+	stopped := func(d time.Duration) wire.Exchange { return took(d, failed(wire.FailedCanceled, "stopped")) }
+	left, begun := stopped(90*time.Second), stopped(90*time.Second)
+	left.Left = true
+	begun.Answer.Raw.Size = 12
+	quick := took(600*time.Millisecond, served("noted"))
+	for name, c := range map[string]struct {
+		all  []wire.Exchange
+		want string
+	}{
+		"two in vain":        {[]wire.Exchange{quick, stopped(90 * time.Second), stopped(89 * time.Second)}, "2 of its requests had no answer after 1m30s, others had theirs after 600ms at most"},
+		"one of slow ones":   {[]wire.Exchange{took(40*time.Second, served("noted")), stopped(90 * time.Second)}, ""},
+		"stopped soon":       {[]wire.Exchange{took(time.Millisecond, served("noted")), stopped(900 * time.Millisecond)}, ""},
+		"nothing was served": {[]wire.Exchange{stopped(90 * time.Second)}, ""},
+		"it went away":       {[]wire.Exchange{quick, left}, ""},
+		"it had begun":       {[]wire.Exchange{quick, begun}, ""},
+	} {
+		want := "time limit"
+		if c.want != "" {
+			want += "; " + c.want + ": see whether the target still answers anybody"
+		}
+		if got := because("time limit", c.all); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }

@@ -63,7 +63,7 @@ func (j *Judgement) contaminated(exchanges []wire.Exchange, groups int, controll
 	}
 	if !able {
 		if beside.lost > 0 {
-			j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing", alone.kept, alone.n())
+			j.Unsure = fmt.Sprintf("the model answers with the value that it is asked for %d of %d times when nothing else runs: not doing so beside others says nothing; name a model that does as it is told", alone.kept, alone.n())
 		}
 		return
 	}

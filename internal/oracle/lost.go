@@ -102,7 +102,7 @@ func (j *Judgement) lost(c Case) {
 	if !best.shows(parts[best.part].places) {
 		// A target that answers from the last turn alone, as simulators do, and a model
 		// that takes the nearest value lose these at any length.
-		j.Unsure = lacking + ", nor did they from shorter prompts of as many turns: the target may read the last turn only"
+		j.Unsure = lacking + ", nor did they from shorter prompts of as many turns: the target may read the last turn only; name a model that reads them all, or go past what is in front of it"
 		return
 	}
 	j.Tests = append(j.Tests, t)

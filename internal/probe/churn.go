@@ -30,6 +30,9 @@ const (
 	// that were freed.
 	sweepTokens = 4096
 	sweeps      = 2
+	// moreChases make up at most for those that stayed and were refused for the
+	// traffic beside them.
+	moreChases = 16
 	// leastLeft is how many have to go away before their end for anything to be tested.
 	leastLeft = 4
 )
@@ -69,7 +72,20 @@ func newChurn(e Env) *churn {
 	for i := range sweeps {
 		c.add(func() []Send { return c.sweep(i) })
 	}
+	for i := range moreChases {
+		c.add(func() []Send {
+			if c.stay.crowded == 0 || c.stay.served >= c.want() {
+				return nil
+			}
+			return c.chase(firstChases + i)
+		})
+	}
 	return c
+}
+
+// want is how many that stayed have to be answered.
+func (c *churn) want() int {
+	return firstChases*fewFollowers + answerChases*followers + churnRounds*(stayers+c.env.Tenants) + sweeps*c.env.Tenants
 }
 
 // page is the page size, or a usual one, tokens.
@@ -152,8 +168,7 @@ func (c *churn) Next(done []wire.Exchange) []Send {
 }
 
 func (c *churn) Missing() string {
-	want := firstChases*fewFollowers + answerChases*followers + churnRounds*(stayers+c.env.Tenants) + sweeps*c.env.Tenants
-	switch {
+	switch want := c.want(); {
 	case c.quiet.served < quietAsks:
 		return fmt.Sprintf("%d of %d requests were answered while nothing else ran%s", c.quiet.served, quietAsks, c.quiet.why())
 	case c.stay.served < want:

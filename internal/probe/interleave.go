@@ -36,7 +36,7 @@ type interleave struct {
 	env Env
 	steps
 	tally
-	made   int // streams that were asked for
+	made   int // streams that were asked for, without those that make up for others
 	round  int
 	echoes echoes
 }
@@ -71,7 +71,19 @@ func newInterleave(e Env) *interleave {
 			return s.together()
 		})
 	}
+	for range catchUps {
+		s.add(s.catchUp)
+	}
 	return s
+}
+
+// catchUp is one more round where streams were refused for those beside them.
+func (s *interleave) catchUp() []Send {
+	if s.crowded == 0 || s.served >= s.want() {
+		return nil
+	}
+	s.made -= streams
+	return s.together()
 }
 
 func (s *interleave) Next(done []wire.Exchange) []Send {
@@ -113,8 +125,11 @@ func (s *interleave) stream(i, turn int) Send {
 }
 
 func (s *interleave) Missing() string {
-	if want := max(interleaveRounds*streams+alone, s.made); s.served < want {
-		return fmt.Sprintf("%d of %d streams were answered%s", s.served, want, s.why())
+	if s.served < s.want() {
+		return fmt.Sprintf("%d of %d streams were answered%s", s.served, s.want(), s.why())
 	}
 	return ""
 }
+
+// want is how many streams have to be answered.
+func (s *interleave) want() int { return max(interleaveRounds*streams+alone, s.made) }

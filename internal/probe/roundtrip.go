@@ -40,6 +40,8 @@ type roundtrip struct {
 	kept     []visit
 	pushed   tally
 	returned tally
+	under    []Send // the batch under way
+	crowded  []Send // returns that were refused for the traffic beside them
 	short    string // why the load is less than the pool
 }
 
@@ -58,6 +60,9 @@ func newRoundtrip(e Env) *roundtrip {
 			r.add(func() []Send { return r.push(trip, tokens) })
 		}
 		r.add(func() []Send { return r.back(trip) })
+		for range r.sessions() {
+			r.add(r.backAlone)
+		}
 	}
 	for i := range tripLent {
 		r.lent(i)
@@ -162,6 +167,16 @@ func (r *roundtrip) back(trip int) []Send {
 	return batch
 }
 
+// backAlone returns once more to a session that was refused among others.
+func (r *roundtrip) backAlone() []Send {
+	if len(r.crowded) == 0 {
+		return nil
+	}
+	one := r.crowded[0]
+	r.crowded = r.crowded[1:]
+	return []Send{one}
+}
+
 func (r *roundtrip) Next(done []wire.Exchange) []Send {
 	for i := range done {
 		e := &done[i]
@@ -182,7 +197,18 @@ func (r *roundtrip) Next(done []wire.Exchange) []Send {
 			}
 		}
 	}
-	return r.next()
+	r.noteCrowded(done)
+	r.under = r.next()
+	return r.under
+}
+
+// noteCrowded notes which returns of the batch under way are to be made again.
+func (r *roundtrip) noteCrowded(done []wire.Exchange) {
+	for i := range done {
+		if e := &done[i]; len(r.under) > 1 && e.Purpose == wire.Unrelated && e.Arm == wire.ArmLoad && r.returned.isCrowded(e) {
+			r.crowded = append(r.crowded, r.under[i])
+		}
+	}
 }
 
 func (r *roundtrip) Missing() string {

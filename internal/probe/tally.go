@@ -9,15 +9,21 @@ import (
 
 // tally counts what became of prompts.
 type tally struct {
-	served int
-	order  []string // other outcomes, as they first came
-	others map[string]int
+	served  int
+	longest int      // prompt that was served, tokens
+	crowded int      // that were refused for the traffic beside them
+	order   []string // other outcomes, as they first came
+	others  map[string]int
 }
 
 func (t *tally) count(e *wire.Exchange) {
 	if e.Answer.Served() {
 		t.served++
+		t.longest = max(t.longest, e.SentTokens)
 		return
+	}
+	if t.isCrowded(e) {
+		t.crowded++
 	}
 	why := outcome(e)
 	if t.others == nil {
@@ -27,6 +33,17 @@ func (t *tally) count(e *wire.Exchange) {
 		t.order = append(t.order, why)
 	}
 	t.others[why]++
+}
+
+// isCrowded reports whether a prompt was refused although one as long was
+// served: together with others it was too much for the target, as it need not
+// be when it is sent again.
+func (t *tally) isCrowded(e *wire.Exchange) bool {
+	if e.Answer == nil || e.SentTokens > t.longest {
+		return false
+	}
+	r := e.Answer.Refusal
+	return r.TooLong() || r != nil && r.Kind == wire.RefusedServer
 }
 
 // why says what became of those that were not served, "" if all were.
