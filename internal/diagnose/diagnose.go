@@ -35,6 +35,9 @@ const (
 	// weight is how many trials the guess counts for that signs come
 	// independently of each other, beside the trials that were made.
 	weight = 10
+	// elsewhere is how much of the rate that a kind of finding has under one
+	// protocol it is given under another.
+	elsewhere = 0.3
 )
 
 // Seen is what each protocol came to that has either found something or reached
@@ -129,22 +132,47 @@ func (t *Table) comparable(seen Seen) []string {
 func (t *Table) likelihood(fault, protocol string, signs Signs) float64 {
 	e := t.entry(fault, protocol)
 	n := float64(e.Trials)
-	return (float64(e.Seen[signs.String()]) + weight*e.independent(signs)) / (n + weight)
+	return (float64(e.Seen[signs.String()]) + weight*t.independent(e, signs)) / (n + weight)
 }
 
 // independent is the chance of the signs if each came by itself, at the rate
 // that it has in the lab. An endpoint is not the lab: a sign may be there, or
-// not, for other reasons than the fault.
-func (e *Entry) independent(signs Signs) float64 {
+// not, for other reasons than the fault. And where it has come to signs
+// that the lab has shown under no fault, its prompts may reach what the lab's do
+// not, a window for instance: a fault that shows a kind of finding under another
+// protocol is likelier then than one that shows it nowhere.
+func (t *Table) independent(e *Entry, signs Signs) float64 {
 	p := 1.0
+	known := t.shown(e.Protocol, signs)
 	for i := range all {
 		rate := e.rate(1 << i)
+		if i < len(kinds) && !known {
+			rate = max(rate, elsewhere*t.most(e.Fault, 1<<i))
+		}
 		if signs&(1<<i) == 0 {
 			rate = 1 - rate
 		}
 		p *= all[i].slack + (1-2*all[i].slack)*rate
 	}
 	return p
+}
+
+// shown reports whether a protocol has come to these signs under any fault.
+func (t *Table) shown(protocol string, signs Signs) bool {
+	return slices.ContainsFunc(t.Entries, func(e Entry) bool {
+		return e.Protocol == protocol && e.Seen[signs.String()] > 0
+	})
+}
+
+// most is the highest rate of a sign under a fault, over all protocols.
+func (t *Table) most(fault string, sign Signs) float64 {
+	rate := 0.0
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Fault == fault {
+			rate = max(rate, e.rate(sign))
+		}
+	}
+	return rate
 }
 
 // anything is the chance of a set of signs under a fault that nothing is known
