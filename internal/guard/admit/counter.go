@@ -50,7 +50,7 @@ func (t Tally) Size(b Body, p Policy, limit int) Size {
 		return s
 	}
 	if !t.Tools && b.Structured > 0 {
-		s.AtMost = add(s.AtMost, Bound(Body{Bytes: b.Structured, Wide: min(b.Wide, b.Structured), Structured: b.Structured, Depth: b.Depth}, bare(p)).AtMost)
+		s.AtMost = add(s.AtMost, Bound(Body{Bytes: b.Structured, Wide: min(b.Wide, b.Structured), Structured: b.Structured, Depth: b.Depth, References: b.References}, bare(p)).AtMost)
 		s.Why = "the engine's count may lack the tool definitions, which have a wide bound: send fewer, or set structured_factor"
 	}
 	if t.Others > 0 {

@@ -20,12 +20,18 @@ type Body struct {
 	// is how deep objects and lists are nested in them.
 	Structured int64
 	Depth      int
+	// Results are the answers of tools, and Called is the longest name of a tool
+	// that was called, bytes: a template may write it with each of them.
+	Results, Called int
+	// References are parts that have a template write out the definition of a tool.
+	References int
 }
 
 // BodyOf is what a reader of requests has seen. One that was not read to its
 // end may be of any length.
 func BodyOf(f request.Facts) Body {
-	b := Body{Bytes: f.Bytes, Wide: f.Wide, Output: f.MaxTokens, Opaque: f.Opaque, Structured: f.Structured, Depth: f.Depth}
+	b := Body{Bytes: f.Bytes, Wide: f.Wide, Output: f.MaxTokens, Opaque: f.Opaque, Structured: f.Structured, Depth: f.Depth,
+		Results: f.Results, Called: f.Called, References: f.References}
 	if !f.Known {
 		b.Bytes = math.MaxInt64
 	}
@@ -51,16 +57,17 @@ type Size struct {
 // A vocabulary that falls back to bytes never has more tokens than bytes, and
 // JSON never has fewer bytes than the text it carries: an escape is longer than
 // what it stands for, and the names, quotes and braces of a message are longer
-// than the few special tokens that a chat template puts in their place. Four
+// than the few special tokens that a chat template puts in their place. Five
 // things do not stand in the bytes, and are added: what a tokenizer's
 // normalisation adds to letters beyond ASCII ([Policy].WideFactor), what a
 // template says on its own ([Policy].TemplateTokens), parts other than text
-// ([Policy].OpaqueTokens each), and how a template spreads out what it writes
-// anew ([Policy].StructuredFactor).
+// ([Policy].OpaqueTokens each), how a template spreads out what it writes anew
+// ([Policy].StructuredFactor), and what it says again: the name of a tool with
+// each answer of that, a tool's definition with each reference to it.
 func Bound(b Body, p Policy) Size {
 	text := float64(max(0, b.Bytes)) + float64(max(0, b.Wide))*(p.wide()-1) // bytes, once normalised
 	s := Size{AtMost: whole(text * p.perByte()), Output: max(0, b.Output)}
-	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), p.structured(b))
+	s.AtMost = add(add(s.AtMost, max(0, p.TemplateTokens)), add(p.structured(b), p.again(b)))
 	switch opaque := p.opaque(b); {
 	case opaque == Unbounded:
 		s.AtMost, s.Why, s.Final = Unbounded, whyOpaque, true
@@ -120,6 +127,19 @@ func (p Policy) structured(b Body) int {
 		factor = 7 + 4*float64(max(0, b.Depth))
 	}
 	return whole(float64(max(0, b.Structured)) * max(0, factor-1) * p.perByte())
+}
+
+// again bounds the tokens of what stands once in a body and may be said again
+// and again in the prompt. Templates of gpt-oss head each answer of a tool with
+// the name that it was called by, those of GLM write out a tool for each
+// reference to it.
+func (p Policy) again(b Body) int {
+	names := whole(float64(max(0, b.Results)) * float64(max(0, b.Called)) * p.perByte())
+	if b.References <= 0 {
+		return names
+	}
+	tools := float64(add(p.structured(b), whole(float64(max(0, b.Structured))*p.perByte())))
+	return add(names, whole(float64(b.References)*tools))
 }
 
 // opaque bounds the tokens of parts other than text.

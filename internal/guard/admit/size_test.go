@@ -31,6 +31,10 @@ func TestBound(t *testing.T) {
 		"tools, by their depth":     {Body{Bytes: 1000, Structured: 100, Depth: 5}, Policy{}, 1000 + 100*26},
 		"tools, as configured":      {Body{Bytes: 1000, Structured: 100, Depth: 5}, Policy{StructuredFactor: 3}, 1200},
 		"a factor below one":        {Body{Bytes: 1000, Structured: 100}, Policy{StructuredFactor: 0.5}, 1000},
+		"names that are repeated":   {Body{Bytes: 1000, Results: 20, Called: 30}, plain, 1000 + 600 + 100},
+		"tools that are referred":   {Body{Bytes: 1000, Structured: 100, References: 3}, Policy{StructuredFactor: 2}, 1000 + 100 + 3*200},
+		"references to nothing":     {Body{Bytes: 1000, References: 3}, Policy{}, 1000},
+		"more often than counts":    {Body{Results: math.MaxInt, Called: math.MaxInt, References: math.MaxInt}, Policy{}, Unbounded},
 		"more than can be counted":  {Body{Bytes: math.MaxInt64}, plain, Unbounded},
 		"pictures beyond any count": {Body{Opaque: math.MaxInt}, Policy{OpaqueTokens: math.MaxInt}, Unbounded},
 	} {

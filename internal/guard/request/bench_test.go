@@ -18,11 +18,11 @@ var prompts = map[string]string{
 // BenchmarkPrompt rewrites a prompt of 4 MB.
 func BenchmarkPrompt(b *testing.B) {
 	for name, text := range prompts {
-		body := []byte(`{"model":"m","stream":true,"rid":"x","messages":[{"role":"user","content":"` + repeat(text, 4<<20) + `"}]}`)
+		body, dialect := []byte(`{"model":"m","stream":true,"rid":"x","messages":[{"role":"user","content":"` + repeat(text, 4<<20) + `"}]}`), "openai"
 		if text == "" {
-			body = []byte(`{"model":"m","prompt":[` + strings.TrimSuffix(repeat("128001,17,", 4<<20), ",") + `]}`)
+			body, dialect = []byte(`{"model":"m","prompt":[`+strings.TrimSuffix(repeat("128001,17,", 4<<20), ",")+`]}`), "completions"
 		}
-		b.Run(name, func(b *testing.B) { bench(b, body, 1<<14) })
+		b.Run(name, func(b *testing.B) { bench(b, body, dialect, 1<<14) })
 	}
 }
 
@@ -37,12 +37,12 @@ func repeat(s string, n int) string {
 func BenchmarkSmall(b *testing.B) {
 	body := []byte(`{"model":"meta-llama/Llama-3.3-70B-Instruct","temperature":0.7,"top_p":0.95,"max_tokens":512,"stream":true,"stream_options":{"include_usage":true},` +
 		`"messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"` + repeat(prompts["english"], 700) + `"}],"seed":7,"user":"u-1"}`)
-	bench(b, body, 64<<10)
+	bench(b, body, "openai", 64<<10)
 }
 
-func bench(b *testing.B, body []byte, at int) {
+func bench(b *testing.B, body []byte, dialect string, at int) {
 	b.Helper()
-	p := Policy{Dialect: "openai", Salt: "0123456789abcdef", SaltFields: []string{"cache_salt"}, MaxOpaque: -1}
+	p := Policy{Dialect: dialect, Salt: "0123456789abcdef", SaltFields: []string{"cache_salt"}, MaxOpaque: -1}
 	src := bytes.NewReader(body)
 	r := NewReader(src, p)
 	buf := make([]byte, at)

@@ -165,7 +165,12 @@ func (m *machine) feed(in []byte) (used int) {
 
 // anew reports whether the place is one of those that a template writes anew.
 func (m *machine) anew() bool {
-	return len(m.stack) > 0 && m.stack[len(m.stack)-1].anew && !m.dropping
+	return len(m.stack) > 0 && (m.stack[len(m.stack)-1].anew || m.state == inText && m.quoted()) && !m.dropping
+}
+
+// quoted reports whether the text at hand holds what a template writes anew.
+func (m *machine) quoted() bool {
+	return m.next != nil && m.next.quoted
 }
 
 // finish ends the document.

@@ -8,9 +8,12 @@ import "maps"
 var textTypes = map[string]bool{
 	"text": true, "input_text": true, "output_text": true, "summary_text": true, "reasoning_text": true, "refusal": true,
 	"thinking": true, "reasoning": true, "message": true, "function": true, "custom": true,
-	"tool_use": true, "tool_result": true, "tool_calls": true, "tool_call": true,
+	"tool_use": true, "tool_result": true, "tool_calls": true, "tool_call": true, "tool_reference": true,
 	"function_call": true, "function_call_output": true, "custom_tool_call": true, "custom_tool_call_output": true,
 }
+
+// resultTypes are the answers of tools.
+var resultTypes = map[string]bool{"tool_result": true, "function_call_output": true, "custom_tool_call_output": true}
 
 // opaqueTypes are known to be opaque wherever they stand below a prompt.
 var opaqueTypes = map[string]bool{
@@ -54,6 +57,9 @@ func plantPrompts(root *node) {
 	part.child("type").look = lookType
 	through(part.child("text"))
 	through(part.child("cache_control"))
+	called := &node{look: lookCalled}
+	through(called)
+	part.known["name"] = named(called, "name")
 	addOpaque(part, deep, true)
 	content := &node{fold: true, elem: part, known: part.known, rest: deep}
 	part.known["content"] = named(content, "content")
@@ -79,9 +85,22 @@ func plantPrompts(root *node) {
 		c.name, c.path, c.mark = name, name, markBody
 		message.known[name] = &c
 	}
-	for _, name := range []string{"tool_calls", "function_call", "reasoning_content", "thinking"} {
+	for _, name := range []string{"reasoning_content", "thinking"} {
 		through(message.child(name))
 	}
+	message.child("role").look = lookRole
+	message.known["name"] = called
+	message.child("arguments").structured, message.child("arguments").quoted = true, true
+	call := named(&node{structured: true, fold: true}, "function")
+	through(call)
+	call.known["name"] = called
+	one := &node{structured: true, fold: true}
+	through(one)
+	one.known["name"], one.known["function"] = called, call
+	message.known["function_call"] = named(&node{structured: true, fold: true, known: call.known, rest: deep, elem: deep}, "function_call")
+	calls := message.child("tool_calls")
+	through(calls)
+	calls.elem = one
 
 	for _, name := range []string{"messages", "input"} {
 		through(root.child(name))
@@ -171,9 +190,9 @@ var sampled = []string{"model", "stream", "stream_options", "max_tokens", "tempe
 	// embeddings
 	"input", "encoding_format", "dimensions",
 	// vLLM, SGLang, TensorRT-LLM
-	"use_beam_search", "length_penalty", "early_stopping", "thinking_token_budget", "include_reasoning", "allowed_token_ids", "bad_words",
+	"use_beam_search", "length_penalty", "early_stopping", "thinking_token_budget", "include_reasoning", "allowed_token_ids", "bad_words", "logprob_token_ids", "watermarking",
 	"return_tokens_as_token_ids", "return_token_ids", "return_prompt_token_ids", "return_token_offsets", "return_prompt_text", "repetition_detection",
-	"top_p_min", "detokenize", "no_stop_trim", "stop_regex", "separate_reasoning", "stream_reasoning", "task", "enable_response_messages",
+	"top_p_min", "no_stop_trim", "stop_regex", "separate_reasoning", "stream_reasoning", "task", "enable_response_messages",
 	// llama.cpp
 	"typical_p", "repeat_penalty", "repeat_last_n", "dynatemp_range", "dynatemp_exponent", "dry_multiplier", "dry_base", "dry_allowed_length",
 	"dry_penalty_last_n", "dry_sequence_breakers", "xtc_probability", "xtc_threshold", "mirostat", "mirostat_tau", "mirostat_eta", "n_probs", "min_keep",

@@ -109,6 +109,11 @@ type Facts struct {
 	// calls, documents. Depth is how deep they are nested, the body included.
 	Structured int64
 	Depth      int
+	// Results are the answers of tools, each of which a template may head with the
+	// name of the tool that was called; Called is the longest such name, bytes.
+	Results, Called int
+	// References are parts that have a template write out the definition of a tool.
+	References int
 
 	Changed []string // names of fields that were taken out or replaced, sorted, each once
 }

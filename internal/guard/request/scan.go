@@ -223,7 +223,9 @@ func (m *machine) startValue(in []byte, i int) int {
 			return 0
 		}
 		m.putByte(c)
-		m.state = inText
+		if m.state = inText; m.quoted() {
+			m.facts.Depth = max(m.facts.Depth, len(m.stack))
+		}
 		return 1
 	case c == '-' || '0' <= c && c <= '9':
 		if n := m.tokenIDs(in, i); n > 0 {

@@ -26,6 +26,8 @@ const (
 	lookKind   // the type of an object deep inside one
 	lookURL    // where media come from
 	lookStored // the id of a file that is stored
+	lookRole   // whose a message is
+	lookCalled // the name of a tool that is called
 )
 
 // node is a place in the body that the guard knows.
@@ -46,6 +48,7 @@ type node struct {
 	mark    mark // of the object around it
 	// structured is what a chat template writes anew, and may spread out.
 	structured bool
+	quoted     bool // a text here is that, too: it holds JSON
 
 	fold  bool             // names are matched without regard to case, and variants refused
 	known map[string]*node // members, by name in small letters

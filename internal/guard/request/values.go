@@ -111,8 +111,12 @@ func (m *machine) judge(n *node) {
 	case lookType:
 		m.partType(n)
 	case lookKind:
-		if s, ok := m.string(); ok && opaqueTypes[string(s)] {
+		switch s, ok := m.string(); {
+		case !ok:
+		case opaqueTypes[string(s)]:
 			m.opaquePart()
+		case string(s) == "tool_reference":
+			m.facts.References++
 		}
 	case lookURL:
 		m.mediaURL(n)
@@ -120,8 +124,42 @@ func (m *machine) judge(n *node) {
 		if !m.p.AllowStored {
 			m.refuseStored(n.path)
 		}
+	case lookRole:
+		m.role()
+	case lookCalled:
+		m.called(n)
 	}
 }
+
+// role takes whose a message is: of a tool, if it is not one of those that speak.
+func (m *machine) role() {
+	s, _ := m.string()
+	switch string(s) {
+	case "user", "assistant", "system", "developer":
+	default:
+		m.facts.Results++
+	}
+}
+
+// called takes the name of a tool that was called. Templates say it again with
+// each answer of the tool, of which none need have it.
+func (m *machine) called(n *node) {
+	if m.kind != '"' {
+		return
+	}
+	if m.over {
+		m.badValue(n, "must have at most "+strconv.Itoa(maxScalar)+" bytes")
+		return
+	}
+	long := len(m.value)
+	if bytes.ContainsFunc(m.value, func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }) {
+		long *= mostNormal
+	}
+	m.facts.Called = max(m.facts.Called, long)
+}
+
+// mostNormal is how many bytes any normalisation makes of one.
+const mostNormal = 11
 
 // passes reports whether the value is one of those that may stand.
 func (m *machine) passes(unless []string) bool {
@@ -180,6 +218,10 @@ func (m *machine) partType(n *node) {
 		}
 	case !textTypes[string(s)]:
 		m.opaquePart()
+	case resultTypes[string(s)]:
+		m.facts.Results++
+	case string(s) == "tool_reference":
+		m.facts.References++
 	}
 }
 
