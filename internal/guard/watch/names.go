@@ -68,9 +68,9 @@ func classOf(name []byte) class {
 		return tool
 	case "logprobs", "completion_probabilities":
 		return probs
-	case "top_logprobs", "prompt_logprobs":
+	case "top_logprobs", "prompt_logprobs", "top_probs": // the last of llama.cpp, for post_sampling_probs
 		return alternatives
-	case "token", "logprob", "bytes", "rank", "decoded_token":
+	case "token", "logprob", "prob", "bytes", "rank", "decoded_token":
 		return alternative
 	case "error":
 		return failure

@@ -283,13 +283,17 @@ func (w *Watch) document(failed bool) {
 			w.says(l.channel, l.text)
 		}
 		place, exact, bare := k.places(l)
-		s := w.strand(place, l.channel)
-		w.text(s, l.text)
-		if bare != 0 && !s.alone {
-			w.loosely(s, bare, l.text)
+		if s := w.strand(place, l.channel); s != nil {
+			w.text(s, l.text)
+			if bare != 0 && !s.alone {
+				w.loosely(s, bare, l.text)
+			}
 		}
 		if exact != 0 {
-			w.text(w.strand(exact, l.channel), l.text)
+			if s := w.strand(exact, l.channel); s != nil {
+				s.once = s.length == 0
+				w.text(s, l.text)
+			}
 		}
 	}
 	if k.over {

@@ -8,8 +8,13 @@ import (
 )
 
 const (
-	// maxStrands bounds the strands of one answer. What is over it shares one.
-	maxStrands = 1024
+	// maxStrands bounds the strands of a stream, each of which has a scanner: forty
+	// choices with twenty alternatives for every token have fewer. maxTexts bounds
+	// those of a document, most of which are too short to need one.
+	maxStrands, maxTexts = 2048, 1 << 14
+	// idleEvents is for how many events a strand says nothing before it may make
+	// room for another, and maxLost for how many places there is no strand any more.
+	idleEvents, maxLost = 64, maxEventParts
 	// leastField is the length from which a value that stands at a place in
 	// event after event is taken for a field that they all have, and read once,
 	// bytes: no two words in a row of a canary are that long and the same.
@@ -18,8 +23,9 @@ const (
 	// alone is up to where a strand is also read together with others, bytes: eight
 	// words with what may stand between them.
 	alone = 512
-	// maxTurns is how many strands may come by turns, as the choices of an answer do.
-	maxTurns = 64
+	// maxTurns is how many strands may come by turns, as the choices of an answer
+	// do: OpenAI's API has 128 of these at most.
+	maxTurns = 128
 )
 
 // strand is one text of an answer, put together from the pieces that stand at
@@ -49,6 +55,8 @@ type strand struct {
 	moved   int64 // round in which to moved last
 	bare    int   // pieces since then, which had no letter
 	waiting bool  // it is in the list of those that wait
+	seen    int64 // event in which it was asked for last
+	once    bool  // it has one piece, of a place in a list
 	hasty   bool  // it is waited for no longer than for one word
 }
 

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/kvcanary/kvcanary/canary"
 )
@@ -40,8 +41,22 @@ func unescape(b, text []byte) []byte {
 	return b
 }
 
-// strand is the strand of a place.
+// strand is the strand of a place; nil where there are too many. A text that is
+// in none is read with the bytes of its unit only, and what goes on with one
+// cannot be judged.
 func (w *Watch) strand(place uint64, c Channel) *strand {
+	s := w.known(place)
+	if s == nil {
+		s = w.begun(place, c)
+	}
+	if s != nil {
+		s.seen = w.event
+	}
+	return s
+}
+
+// known is the strand of a place that has one.
+func (w *Watch) known(place uint64) *strand {
 	if w.guess < len(w.keys) && w.keys[w.guess] == place {
 		w.guess++
 		return w.order[w.guess-1]
@@ -55,11 +70,22 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 			return w.order[i]
 		}
 	}
-	if s := w.places[place]; s != nil {
-		return s
+	return w.places[place]
+}
+
+// begun is a strand for a place that has none.
+func (w *Watch) begun(place uint64, c Channel) *strand {
+	if w.lost[place] {
+		w.crowded()
+		return nil
 	}
-	if len(w.order) == maxStrands {
-		return w.order[maxStrands-1]
+	most := maxStrands
+	if !w.o.Stream {
+		most = maxTexts
+	}
+	if len(w.order) >= most && place > tokensPlace && !w.makeRoom() {
+		w.lose(place)
+		return nil
 	}
 	s := w.strandOf(c)
 	if w.o.Stream {
@@ -75,6 +101,42 @@ func (w *Watch) strand(place uint64, c Channel) *strand {
 	w.order, w.keys = append(w.order, s), append(w.keys, place)
 	w.guess = len(w.order)
 	return s
+}
+
+// makeRoom lets go strands that have said nothing for long, as those of an index
+// that grows never do again, and items of lists, most of which come once. It
+// reports whether there were any.
+func (w *Watch) makeRoom() bool {
+	n := 0
+	for i, s := range w.order {
+		if s.seen >= w.event-idleEvents && !s.once || s.waiting || s == w.form.strand {
+			w.order[n], w.keys[n] = s, w.keys[i]
+			n++
+			continue
+		}
+		w.lose(w.keys[i])
+		delete(w.places, w.keys[i])
+	}
+	room := n < len(w.order)
+	clear(w.order[n:])
+	w.order, w.keys, w.guess = w.order[:n], w.keys[:n], n
+	return room
+}
+
+// lose notes that what comes at a place, or has come there, is in no strand.
+func (w *Watch) lose(place uint64) {
+	if w.lost == nil {
+		w.lost = map[uint64]bool{}
+	}
+	if w.lost[place] = true; len(w.lost) > maxLost {
+		w.crowded()
+	}
+}
+
+// crowded says that a text goes on of which the beginning is in no strand.
+func (w *Watch) crowded() {
+	w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true,
+		Explain: fmt.Sprintf("the answer has texts at more than %d places that take turns, and what goes on at one cannot be put together", len(w.order))})
 }
 
 // enough takes a piece of a strand that has no scanners yet, and returns what
@@ -110,6 +172,9 @@ func (w *Watch) loosely(s *strand, bare uint64, text []byte) {
 		return // as yet it is the only one
 	}
 	all := w.strand(bare, s.channel)
+	if all == nil {
+		return
+	}
 	if !s.joined {
 		s.joined = true
 		all.begun++
@@ -133,7 +198,7 @@ func (w *Watch) extend(s *strand, text []byte) {
 			return
 		}
 	}
-	s.length += int64(len(text))
+	s.length, s.seen = s.length+int64(len(text)), w.event
 	if !w.o.Strict {
 		for _, c := range s.scanners {
 			c.Write(text)
@@ -178,6 +243,7 @@ func (w *Watch) settle() {
 	}
 	clear(w.places)
 	clear(w.firsts)
+	w.lost = nil
 	w.order, w.keys, w.guess = w.order[:0], w.keys[:0], 0
 	w.form.strand = nil
 }
