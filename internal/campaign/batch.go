@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -58,7 +59,7 @@ func (r *runner) round(ctx context.Context, protocol string, sends []probe.Send)
 		done = append(done, p.exchange)
 		r.prompts[p.exchange.Seq] = p.prompt
 		if why == "" && !p.send.Extra() {
-			why = ended(p.exchange.Answer)
+			why = cmp.Or(ended(p.exchange.Answer), r.silence(p.exchange.Answer))
 		}
 	}
 	if s := r.stopped(ctx); s != "" {

@@ -175,3 +175,23 @@ func ended(a *wire.Answer) string {
 	}
 	return ""
 }
+
+// mostSilent is how many requests in a row may get not one byte before a target
+// is taken to answer nobody any more. Each of them has been waited for as long as
+// a prompt of a million tokens takes.
+const mostSilent = 3
+
+// silence says that the target answers nobody any more, "" if it may. What was
+// given up on purpose says nothing either way.
+func (r *runner) silence(a *wire.Answer) string {
+	switch f := a.Failure; {
+	case f == nil || a.Raw.Size > 0:
+		r.silent = 0
+	case f.Kind == wire.FailedTimeout:
+		r.silent++
+	}
+	if r.silent < mostSilent {
+		return ""
+	}
+	return fmt.Sprintf("the target no longer answers, %d requests in a row got not one byte: see whether it still answers anybody; it may have to be started again", r.silent)
+}

@@ -198,6 +198,42 @@ func TestTimeLimit(t *testing.T) {
 	})
 }
 
+// A target that has hung, as one did after clients had gone away, is not waited
+// for request by request, for hours. One that is only slow now and then is.
+func TestTargetThatHasHungIsLeft(t *testing.T) {
+	const each = 10 * time.Minute
+	for name, c := range map[string]struct {
+		silent func(call int) bool
+		calls  int
+		hung   bool
+	}{
+		"for good":       {func(call int) bool { return call >= 2 }, 2 + mostSilent, true},
+		"from the start": {func(int) bool { return true }, mostSilent, true},
+		"now and then":   {func(call int) bool { return call%mostSilent > 0 }, 9, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeTarget{answer: func(ctx context.Context, call int, _ string) *wire.Answer {
+				if !c.silent(call) {
+					return nil
+				}
+				sleep(ctx, each)
+				return failed(wire.FailedTimeout, "no byte")
+			}}
+			var batches [][]probe.Send
+			for range 9 {
+				batches = append(batches, sends(1, 400))
+			}
+			res := mustRun(t, config(f, (&script{batches: batches}).protocol("smoke")))
+			if got := strings.Contains(res.Protocols[0].Reason, "no longer answers"); f.calls != c.calls || got != c.hung {
+				t.Errorf("%s: %d calls, want %d; reason %q", name, f.calls, c.calls, res.Protocols[0].Reason)
+			}
+			if c.hung && res.Verdict != Inconclusive {
+				t.Errorf("%s: verdict %s", name, res.Verdict)
+			}
+		})
+	}
+}
+
 func TestBrokenConnectionsAreTriedOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer *wire.Answer

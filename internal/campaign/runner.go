@@ -28,6 +28,7 @@ type runner struct {
 	redact   *redactor
 	dir      *runDir // nil if nothing is kept
 	past     *past   // nil if the run begins anew
+	silent   int     // requests in a row that got not one byte
 	broken   error   // why an interrupted run cannot go on
 	cut      bool    // the run was stopped before its end
 	// do makes one exchange that is ready to go; a dry run puts its own here.
