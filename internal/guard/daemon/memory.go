@@ -14,8 +14,13 @@ type memory struct {
 }
 
 // idle is from how many bytes on that are free, or not looked at since the last
-// collection, it is worth another one.
+// collection, it is worth another one; where more is in use, whose collection
+// takes longer, an eighth of that.
 const idle = 2 << 20
+
+// worth reports whether it is worth a collection to give back bytes that are free
+// where so many are in use.
+func worth(free, used uint64) bool { return free >= max(idle, used/8) }
 
 // tidy is to be called now and then. It does nothing while collections go on by
 // themselves: what is free then is about to be used.
@@ -27,8 +32,9 @@ func (m *memory) tidy() {
 	m.cycles = s[0].Value.Uint64()
 	free := s[1].Value.Uint64()
 	m.kept = min(m.kept, free)
-	fresh := max(s[2].Value.Uint64(), s[3].Value.Uint64()) - s[3].Value.Uint64()
-	if quiet && free-m.kept+fresh >= idle {
+	used := s[3].Value.Uint64()
+	fresh := max(s[2].Value.Uint64(), used) - used
+	if quiet && worth(free-m.kept+fresh, used) {
 		debug.FreeOSMemory()
 		metrics.Read(s)
 		m.kept = s[1].Value.Uint64()

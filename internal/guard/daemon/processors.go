@@ -13,8 +13,10 @@ import (
 // (docs/performance.md has figures). So the guard uses one processor until work
 // waits for another.
 type Processors struct {
-	Most int       // that there are
-	Use  func(int) // has Go use so many
+	// All has Go use all that there are, and says how many these are by now: the
+	// share of a container may be changed while it runs.
+	All func() int
+	Use func(int) // has Go use so many
 	// Waited is for how long goroutines, all added up, were ready to run and did
 	// not, since the process began.
 	Waited func() time.Duration
@@ -26,7 +28,11 @@ func GoProcessors(getenv func(string) string) *Processors {
 	if getenv("GOMAXPROCS") != "" {
 		return nil
 	}
-	return &Processors{Most: runtime.GOMAXPROCS(0), Use: func(n int) { runtime.GOMAXPROCS(n) }, Waited: waited()}
+	all := func() int {
+		runtime.SetDefaultGOMAXPROCS() // from then on Go follows the container's share by itself
+		return runtime.GOMAXPROCS(0)
+	}
+	return &Processors{All: all, Use: func(n int) { runtime.GOMAXPROCS(n) }, Waited: waited()}
 }
 
 // processorsLook is how often it is looked whether work waits.
@@ -35,12 +41,16 @@ const processorsLook = 50 * time.Millisecond
 // run has the number of processors follow the work until ctx ends; then all are
 // used again.
 func (p *Processors) run(ctx context.Context) {
-	if p == nil || p.Most < 2 {
+	if p == nil {
 		return
 	}
-	s := share{most: p.Most, now: 1, patience: leastPatience}
+	most := p.All()
+	if most < 2 {
+		return
+	}
+	s := share{most: most, now: 1, patience: leastPatience}
 	p.Use(s.now)
-	defer p.Use(p.Most)
+	defer p.All()
 	tick := time.NewTicker(processorsLook)
 	defer tick.Stop()
 	last, from := p.Waited(), time.Now()
@@ -51,7 +61,12 @@ func (p *Processors) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now, all, used := time.Now(), p.Waited(), s.now
-		if n := s.next(float64(all-last) / float64(max(now.Sub(from), 1))); n != used {
+		switch n := s.next(float64(all-last) / float64(max(now.Sub(from), 1))); {
+		case n == used:
+		case n == s.most:
+			s.most = p.All()
+			s.now = s.most
+		default:
 			p.Use(n)
 		}
 		last, from = all, now

@@ -78,18 +78,23 @@ func TestProcessorsStayWithinBounds(t *testing.T) {
 
 func TestProcessorsAreAllUsedAgainAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var used []int
+		used, there := []int(nil), 4
 		var waited atomic.Int64
-		p := &Processors{Most: 4, Use: func(n int) { used = append(used, n) }, Waited: func() time.Duration {
-			return time.Duration(waited.Add(int64(10 * processorsLook)))
-		}}
+		p := &Processors{
+			All:    func() int { used = append(used, there); return there },
+			Use:    func(n int) { used = append(used, n) },
+			Waited: func() time.Duration { return time.Duration(waited.Add(int64(10 * processorsLook))) },
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { p.run(ctx) })
-		time.Sleep(3*processorsLook + processorsLook/2)
+		time.Sleep(processorsLook + processorsLook/2)
+		there = 3 // the container has been given less meanwhile
+		time.Sleep(2 * processorsLook)
+		there = 6 // and more
 		cancel()
 		running.Wait()
-		if want := []int{1, 2, 4, 4}; !slices.Equal(used, want) {
+		if want := []int{4, 1, 2, 3, 6}; !slices.Equal(used, want) {
 			t.Errorf("used %v processors, want %v", used, want)
 		}
 	})
@@ -99,9 +104,12 @@ func TestProcessorsAreLeftAloneWhereTheirNumberIsSet(t *testing.T) {
 	if p := GoProcessors(func(string) string { return "3" }); p != nil {
 		t.Error("GOMAXPROCS is set, and not kept to")
 	}
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
 	p := GoProcessors(func(string) string { return "" })
-	if p == nil || p.Most != runtime.GOMAXPROCS(0) {
-		t.Errorf("%+v are the processors that there are", p)
+	p.Use(1)
+	if n := p.All(); n != runtime.GOMAXPROCS(0) || n < 1 {
+		t.Errorf("%d processors, and %d are used", n, runtime.GOMAXPROCS(0))
 	}
 	(*Processors)(nil).run(t.Context())
 }

@@ -18,7 +18,7 @@ var prompts = map[string]string{
 // BenchmarkPrompt rewrites a prompt of 4 MB.
 func BenchmarkPrompt(b *testing.B) {
 	for name, text := range prompts {
-		body, dialect := []byte(`{"model":"m","stream":true,"rid":"x","messages":[{"role":"user","content":"` + repeat(text, 4<<20) + `"}]}`), "openai"
+		body, dialect := []byte(`{"model":"m","stream":true,"rid":"x","messages":[{"role":"user","content":"`+repeat(text, 4<<20)+`"}]}`), "openai"
 		if text == "" {
 			body, dialect = []byte(`{"model":"m","prompt":[`+strings.TrimSuffix(repeat("128001,17,", 4<<20), ",")+`]}`), "completions"
 		}
