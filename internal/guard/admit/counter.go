@@ -324,7 +324,7 @@ func (c *Counter) by(ctx context.Context, w *way, q Question, asked members) (Ta
 	}
 	t.Tools, t.Opaque = seen.tools && !asked.has(unproven), !selfHosted(c.o.Engine())
 	if !w.some {
-		t.Others = asked.others()
+		t.Others = asked.others(q.Dialect)
 	}
 	return t, nil
 }

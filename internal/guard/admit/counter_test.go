@@ -251,6 +251,16 @@ func TestWhatACountCovers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", fields, got, err)
 		}
 	}
+	// Nor of a second prompt, nor of a schema, which some renderers write out.
+	for fields, want := range map[string]int64{
+		`"input":"a b c",`: 12, `"prompt":"a b c",`: 13, `"system":"a b c",`: 13, `"text":"a b c",`: 11, `"response_format":{"type":"json_object"},`: 0,
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{}}},`: 15 + 2*61,
+	} {
+		body := fmt.Appendf(nil, `{%s"model":"m","messages":[{"role":"user","content":"a b c"}]}`, fields)
+		if got, err := counterOf(&counting{}, "vllm").Count(t.Context(), Question{Dialect: "openai", Body: body, Limit: 100}); err != nil || got.Others != want {
+			t.Errorf("%s: %+v, %v", fields, got, err)
+		}
+	}
 	body := []byte(`{"model":"m","max_tokens":5,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":"a b"}]}`)
 	if got, err := counterOf(&counting{}, "generic").Count(t.Context(), Question{Dialect: "anthropic", Body: body, Limit: 100}); err != nil || got.Tokens != 2 || got.Others != 0 {
 		t.Errorf("what is documented to be counted: %+v, %v", got, err)

@@ -75,23 +75,38 @@ var unproven = []string{"documents", "functions", "chat_template_kwargs"}
 // beside the text itself.
 var beside = []string{"suffix", "input_prefix", "input_suffix", "input_extra"}
 
-// judged are members whose part in a prompt is known otherwise: the counter was
-// tried with them, their bytes are bounded as what a template writes anew, or
-// they say how the answer is formed.
+// judged are members whose part in a prompt is known otherwise: their bytes are
+// bounded as what a template writes anew, or they say how the answer is formed.
 var judged = []string{
-	"model", "messages", "prompt", "input", "content", "system", "instructions", "tools", "documents", "functions", "chat_template_kwargs",
-	"tool_choice", "parallel_tool_calls", "function_call", "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
-	"guided_grammar", "json_schema", "regex", "ebnf", "grammar", "reasoning", "reasoning_effort", "thinking", "verbosity", "text", "modalities",
+	"model", "tools", "documents", "functions", "chat_template_kwargs",
+	"tool_choice", "parallel_tool_calls", "function_call", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+	"guided_grammar", "json_schema", "regex", "ebnf", "grammar", "reasoning", "reasoning_effort", "thinking", "verbosity", "modalities",
 }
+
+// counted is the member that a counter of a dialect was tried with. An engine that
+// finds another prompt beside it, as the input of embeddings beside messages, may
+// read that one.
+var counted = map[string]string{"openai": "messages", "completions": "prompt"}
+
+// noSchema is up to how many bytes a response_format has no schema.
+const noSchema = 40
 
 // others is how many bytes the members have that a counter takes without having
 // shown that it counts them: SGLang puts the suffix of a text completion into its
 // prompt, and its tokenizer endpoint passes it over. Numbers, true and false are
-// no text.
-func (m members) others() (n int64) {
+// no text. A schema of the answer, which some renderers tell the model, may be
+// written with a blank behind every comma and colon.
+func (m members) others(dialect string) (n int64) {
 	for name, value := range m {
-		if len(value) > 0 && (value[0] == '"' || value[0] == '{' || value[0] == '[') && !slices.Contains(judged, name) {
-			n += int64(len(name) + len(value))
+		if len(value) == 0 || value[0] != '"' && value[0] != '{' && value[0] != '[' || name == counted[dialect] || slices.Contains(judged, name) {
+			continue
+		}
+		if name == "response_format" && len(value) <= noSchema {
+			continue
+		}
+		n += int64(len(name) + len(value))
+		if name == "response_format" {
+			n += int64(len(value))
 		}
 	}
 	return n

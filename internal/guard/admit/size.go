@@ -77,7 +77,7 @@ func Bound(b Body, p Policy) Size {
 	return s
 }
 
-const whyOpaque = "it has parts other than text, and nothing says how many tokens one of them has at most: set opaque_tokens"
+const whyOpaque = "it has parts other than text, or tools that the engine runs by itself, and nothing says how many tokens one of them has at most: set opaque_tokens"
 
 // BytesFor is the longest body whose prompt, if it is plain text, is sure to be
 // under a limit, in whatever script: so much may go upstream before its end is

@@ -12,6 +12,14 @@ var textTypes = map[string]bool{
 	"function_call": true, "function_call_output": true, "custom_tool_call": true, "custom_tool_call_output": true,
 }
 
+// clientTools are the types of tools that clients run, or beginnings of them in
+// clientToolsOf. What others find (the web, files, servers of tools) the engine
+// puts into the prompt by itself, and nobody knows how much that will be.
+var (
+	clientTools   = map[string]bool{"": true, "function": true, "custom": true, "namespace": true, "local_shell": true, "apply_patch": true}
+	clientToolsOf = []string{"computer", "bash_", "text_editor_", "memory_"}
+)
+
 // resultTypes are the answers of tools.
 var resultTypes = map[string]bool{"tool_result": true, "function_call_output": true, "custom_tool_call_output": true}
 
@@ -125,6 +133,9 @@ func plantPrompts(root *node) {
 		if n := root.known[list]; n != nil {
 			n.elem = &node{path: n.path + "[]"}
 			n.elem.child(name).look = lookURL
+			if n.elem.each = list == "mcp_servers"; !n.elem.each {
+				n.elem.child("type").look = lookTool
+			}
 		}
 	}
 	addLists(root, deep)
@@ -152,6 +163,9 @@ func addOpaque(n, deep *node, inPart bool) {
 			c.look = lookURL
 			c.child("url").look = lookURL
 			c.child("file_id").look = lookStored
+			// A video may be a list of pictures.
+			c.elem = &node{name: name, path: c.path + "[]", look: lookURL, each: true, known: c.known, rest: deep}
+			c.elem.elem = c.elem
 		}
 	}
 	addLists(n, deep)

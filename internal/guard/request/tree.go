@@ -28,6 +28,7 @@ const (
 	lookStored // the id of a file that is stored
 	lookRole   // whose a message is
 	lookCalled // the name of a tool that is called
+	lookTool   // the type of a tool
 )
 
 // node is a place in the body that the guard knows.

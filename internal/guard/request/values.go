@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -64,7 +65,7 @@ func (m *machine) nested(n *node) {
 	case lookType, lookStored:
 		m.badValue(n, "must be a string")
 	case lookURL:
-		if !n.opaque { // those that are hold an object with an address
+		if !n.opaque && !n.each { // those that are hold an object with an address
 			m.badValue(n, "must be a string")
 		}
 	}
@@ -128,6 +129,10 @@ func (m *machine) judge(n *node) {
 		m.role()
 	case lookCalled:
 		m.called(n)
+	case lookTool:
+		if s, ok := m.string(); !ok || !clientTools[string(s)] && !slices.ContainsFunc(clientToolsOf, func(p string) bool { return strings.HasPrefix(string(s), p) }) {
+			m.opaquePart()
+		}
 	}
 }
 
