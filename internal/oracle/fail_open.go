@@ -13,18 +13,21 @@ import (
 // limit is held against the control arm just under it.
 func judgeFailOpen(_ context.Context, c Case) Judgement {
 	var j Judgement
-	line := wire.NewBaseline(own(c.run()))
+	b := booksOf(own(c.run()))
 	proven := provenLimit(c.run())
-	controls, ends := controlArm(c.Exchanges), endEchoes(c.run())
+	controls := controlArm(c.Exchanges)
 	exchanges := own(c.Exchanges)
 	for i := range exchanges {
 		e := &exchanges[i]
 		if !e.Answer.Served() {
 			continue
 		}
-		why := collapsed(e, line)
+		why := ""
+		if !b.mayBeHeld(e) {
+			why = collapsed(e, b.line)
+		}
 		// A shortened prompt loses its nonce, too, but was read as far as it goes.
-		if limit := overLimit(e, proven); why == "" && limit > 0 && truncated(e, line, ends) == "" {
+		if limit := overLimit(e, proven); why == "" && limit > 0 && b.truncated(e) == "" {
 			why = unread(e, limit, controls)
 		}
 		if why == "" {

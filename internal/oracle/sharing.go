@@ -28,18 +28,22 @@ func judgeSharing(_ context.Context, c Case) Judgement {
 	reports = reports && steady
 	for _, e := range arms.hit {
 		cached := cachedOf(e)
-		if !reports || cached < usual+e.LeastCached() {
+		if !reports || max(cached, leftOut(e, bySeq)) < usual+e.LeastCached() {
 			continue
 		}
 		f := sharingFinding(e, bySeq)
 		f.Explain = fmt.Sprintf("the target reports %d tokens of a prompt of %d as cached whose beginning only %s has sent; of new prompts it reports %d at most: what one sends speeds up another, who can tell by it",
 			cached, e.SentTokens, f.sender(), usual)
+		if cached == 0 {
+			f.Explain = fmt.Sprintf("the target leaves %d tokens uncounted of a prompt that only %s has sent before, as one does that counts what it has computed: what one sends speeds up another, who can tell by it",
+				leftOut(e, bySeq), f.sender())
+		}
 		j.Findings = append(j.Findings, f)
 	}
 	if len(j.Findings) > 0 || len(arms.hit) == 0 {
 		return j
 	}
-	if !reports || !arms.cacheShown(usual) {
+	if !reports || !arms.cacheShown(usual, bySeq) {
 		j.timing(arms, bySeq)
 	}
 	return j
@@ -88,9 +92,35 @@ func cachedOf(e *wire.Exchange) int {
 
 // cacheShown reports whether a tenant's own repeats are reported as cached: the
 // target would then report others', too, and time adds nothing.
-func (a arms) cacheShown(usual int) bool {
-	return slices.ContainsFunc(a.own, func(e *wire.Exchange) bool { return cachedOf(e) >= usual+e.LeastCached() })
+func (a arms) cacheShown(usual int, bySeq map[int]*wire.Exchange) bool {
+	return slices.ContainsFunc(a.own, func(e *wire.Exchange) bool {
+		return max(cachedOf(e), leftOut(e, bySeq)) >= usual+e.LeastCached()
+	})
 }
+
+// leftOut is how many tokens less the target counted of a prompt than when the
+// same words were sent for the first time, where it counted next to none: some
+// count only what they have computed, and say nothing of a cache.
+func leftOut(e *wire.Exchange, bySeq map[int]*wire.Exchange) int {
+	used, ok := e.Used()
+	if !ok || len(e.Holds) == 0 || cachedOf(e) > 0 || e.SentSHA256 == "" {
+		return 0
+	}
+	first := bySeq[e.Holds[0]]
+	if first == nil || first.SentSHA256 != e.SentSHA256 {
+		return 0
+	}
+	then, counted := first.Used()
+	// Hardly a token for so many bytes: no hidden prompt that was there the first
+	// time only makes that.
+	if !counted || 4*used >= then || bytesComputed*used >= int(e.SentBytes) {
+		return 0
+	}
+	return then - used
+}
+
+// bytesComputed is how many bytes of text a token cannot stand for.
+const bytesComputed = 32
 
 // timing tests whether prompts that another has begun are answered sooner than
 // new ones. It takes the pairs in the order in which they were made.

@@ -12,16 +12,25 @@ import (
 // target that counts wrongly by a constant or a factor is not blamed.
 func judgeTruncation(_ context.Context, c Case) Judgement {
 	var j Judgement
-	line := wire.NewBaseline(own(c.run()))
-	ends := endEchoes(c.run())
+	all := own(c.run())
+	b := booksOf(all)
 	exchanges := own(c.Exchanges)
 	for i := range exchanges {
 		e := &exchanges[i]
-		if !e.Answer.Served() || line.Collapsed(e) {
+		if !e.Answer.Served() || b.line.Collapsed(e) {
 			continue
 		}
-		why := truncated(e, line, ends)
+		why := b.truncated(e)
 		if why == "" {
+			if b.unknown(e) {
+				used, _ := e.Used()
+				j.Unsure = fmt.Sprintf("the target counted %d tokens of a prompt of %d, and its counts of shorter ones do not tell how many it should have", used, e.SentTokens)
+			}
+			continue
+		}
+		if doubt := b.doubtful(e); doubt != "" {
+			used, _ := e.Used()
+			j.Unsure = fmt.Sprintf("the target counted %d tokens of a prompt of %d, fewer than of others like it, and %s: its counts do not tell whether prompts are shortened", used, e.SentTokens, doubt)
 			continue
 		}
 		j.Findings = append(j.Findings, Finding{
@@ -33,17 +42,23 @@ func judgeTruncation(_ context.Context, c Case) Judgement {
 		})
 	}
 	if len(j.Findings) == 0 {
-		j.lost(c)
+		unsure := j.Unsure
+		if j.lost(c); j.Unsure == "" {
+			j.Unsure = unsure
+		}
 	}
 	return j
 }
 
 // truncated says how a served prompt was shortened, "" if it was not.
-func truncated(e *wire.Exchange, line wire.Baseline, ends int) string {
-	if why := shortened(e, line); why != "" {
+func (b *books) truncated(e *wire.Exchange) string {
+	if b.mayBeHeld(e) {
+		return ""
+	}
+	if why := shortened(e, b.line); why != "" {
 		return why
 	}
-	return beheaded(e, line, ends)
+	return beheaded(e, b.line, b.ends)
 }
 
 // surelyLost is how much of a prompt has to be missing where its length is
@@ -61,8 +76,9 @@ func shortened(e *wire.Exchange, line wire.Baseline) string {
 	}
 	used, expect, ok := counted(e, line)
 	lost, exact := line.Lost(e)
-	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect && expect-float64(used) >= surelyLost
-	if !tenth && !(exact && lost >= surelyLost) {
+	least := max(surelyLost, line.Rounding())
+	tenth := ok && 10*used < 9*e.SentTokens && 10*float64(used) < 9*expect && expect-float64(used) >= float64(least)
+	if !tenth && !(exact && lost >= least) {
 		return ""
 	}
 	return fmt.Sprintf("a prompt of %s tokens was answered although the target counted only %d of them (%.0f expected from shorter prompts): the rest was dropped without a word",
@@ -87,8 +103,8 @@ func beheaded(e *wire.Exchange, line wire.Baseline, ends int) string {
 		return ""
 	}
 	lost, exact := line.Lost(e)
-	clearly := e.Asked == 0 && expect-float64(used) > max(32, 0.02*expect)
-	if !clearly && !(exact && lost > 0) {
+	clearly := e.Asked == 0 && expect-float64(used) > max(32, 0.02*expect, float64(line.Rounding()))
+	if !clearly && !(exact && lost > line.Rounding()) {
 		return ""
 	}
 	return fmt.Sprintf("a prompt of %s tokens was answered without the nonce at its %s, %d prompts with the one at their end, and the target counted %d of %.0f tokens expected: a part of it was dropped",

@@ -123,6 +123,10 @@ type Baseline struct {
 	// reported grows with what is sent.
 	longish int
 	rate    float64 // most tokens reported per byte of a text
+	grain   int     // what all counts are a multiple of, tokens; 1 where they are not rounded
+	// tenants are the laws of those that have sent enough: what a target puts
+	// before a prompt may be another for each.
+	tenants map[string]tenantLaw
 	// shortest is the shortest prompt of which more than next to nothing was
 	// counted, or of all if there is none.
 	shortest point
@@ -152,6 +156,8 @@ func (p point) longer(q point) bool {
 func NewBaseline(all []Exchange) Baseline {
 	var points []point
 	var texts []observation
+	byTenant := map[string][]observation{}
+	steady := steadyTenants{}
 	for i := range all {
 		e := &all[i]
 		used, ok := e.Used()
@@ -161,12 +167,17 @@ func NewBaseline(all []Exchange) Baseline {
 		points = append(points, point{e.SentTokens, used, e.SentBytes, e.exact()})
 		if o := (observation{e.SentBytes, e.Messages, used}); e.ownText() && o.possible() {
 			texts = append(texts, o)
+			byTenant[e.Tenant] = append(byTenant[e.Tenant], o)
+		}
+		if e.exact() {
+			steady.add(e.Tenant, used-e.SentTokens)
 		}
 	}
 	rate := 0.0
 	for _, p := range points {
 		rate = max(rate, float64(p.used)/float64(max(1, p.bytes)))
 	}
+	counts := points
 	points = onLine(points)
 	if len(points) == 0 {
 		return Baseline{}
@@ -174,7 +185,8 @@ func NewBaseline(all []Exchange) Baseline {
 	a := points[0] // the shortest that was counted, if any was
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
 	line.text, line.longish = textLaw(texts)
-	line.shortest, line.rate = a, rate
+	line.shortest, line.rate, line.grain = a, rate, grainOf(counts)
+	line.tenants = tenantLaws(byTenant)
 	for _, p := range points {
 		if line.shortest.longer(p) {
 			line.shortest = p
@@ -188,6 +200,7 @@ func NewBaseline(all []Exchange) Baseline {
 			line.slope = slope
 		}
 	}
+	line.exact = line.exact && steady.reach(line.offset)
 	return line
 }
 
@@ -242,8 +255,9 @@ const longishBytes = 256
 
 // learned reports whether the text of prompts says what will be reported. It
 // does not where the same is reported whatever is sent.
-func (b Baseline) learned() bool {
-	return b.longish >= 2 && b.text.fit()[1] > leastPerByte
+func (b Baseline) learned(e *Exchange) bool {
+	l := b.lawOf(e)
+	return l.longish >= 2 && l.law.fit()[1] > leastPerByte
 }
 
 // ownText reports whether a prompt was estimated by its text.
@@ -255,10 +269,10 @@ func (e *Exchange) ownText() bool {
 // whole. ok is false where the short prompts say nothing: there are none, or
 // what is reported does not grow with what is sent.
 func (b Baseline) Expect(e *Exchange) (used float64, ok bool) {
-	learned := b.learned()
+	learned := b.learned(e)
 	switch {
 	case e.ownText() && learned:
-		return b.text.expect(e.SentBytes, e.Messages), true
+		return b.lawOf(e).law.expect(e.SentBytes, e.Messages), true
 	case b.slope < 0.2 && !learned:
 		return 0, false
 	case e.Again != nil: // what was reported of the prompt that it repeats, and the padding
@@ -316,8 +330,8 @@ func (b Baseline) Lost(e *Exchange) (tokens int, ok bool) {
 		return max(0, e.SentTokens-used), e.SentExact || used < e.SentTokens-e.Pad
 	case b.exact && e.exact():
 		return max(0, e.SentTokens+b.offset-used), true
-	case e.ownText() && b.learned():
-		if lacks, sure := b.text.shortBy(observation{e.SentBytes, e.Messages, used}); sure {
+	case e.ownText() && b.learned(e):
+		if lacks, sure := b.lawOf(e).law.shortBy(observation{e.SentBytes, e.Messages, used}); sure {
 			return int(lacks), true
 		}
 	}
