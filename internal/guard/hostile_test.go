@@ -38,6 +38,8 @@ func TestHostileAnswers(t *testing.T) {
 		"1xx, then an answer":     {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + okHead + "Content-Length: 2\r\n\r\nok", 200, "ok"},
 		"compressed":              {okHead + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_encoded"},
 		"in other letters":        {okHead + "Content-Type: application/json; charset=UTF-16LE\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_encoded"},
+		"in other letters, apart": {okHead + "Content-Type: text/event-stream; charset = \"UTF-16\"\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_encoded"},
+		"of two kinds":            {okHead + "Content-Type: application/json\r\nContent-Type: text/event-stream\r\nContent-Length: 2\r\n\r\nok", 502, "upstream_failed"},
 		"redirect":                {"HTTP/1.1 307 x\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n", 502, "upstream_redirects"},
 		"shorter than it says":    {okHead + "Content-Length: 10\r\n\r\nok", 502, "upstream_failed"},
 		"no last chunk":           {okHead + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", 502, "upstream_failed"},

@@ -227,6 +227,9 @@ func checkAnswer(a *answer) error {
 				Message: "the engine's answer is compressed, unasked: it cannot be looked through"}
 		}
 	}
+	if len(a.header["Content-Type"]) > 1 {
+		return shape.Error{Status: http.StatusBadGateway, Code: "upstream_failed", Message: "the engine's answer says twice of what kind it is: it cannot be told how a client reads it"}
+	}
 	for _, v := range a.header["Content-Type"] {
 		if wideLetters(v) {
 			return shape.Error{Status: http.StatusBadGateway, Code: "upstream_encoded",
@@ -239,11 +242,14 @@ func checkAnswer(a *answer) error {
 	return nil
 }
 
+// blanks take out what may stand around a sign of equality for some readers.
+var blanks = strings.NewReplacer(" ", "", "\t", "")
+
 // wideLetters says that a content type names an encoding in which ASCII is not
 // as it is in UTF-8.
 func wideLetters(contentType string) bool {
-	_, charset, ok := strings.Cut(strings.ToLower(contentType), "charset=")
-	charset = strings.TrimLeft(charset, "\"' ")
+	_, charset, ok := strings.Cut(blanks.Replace(strings.ToLower(contentType)), "charset=")
+	charset = strings.TrimLeft(charset, "\"'")
 	return ok && (strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "utf-32") || strings.HasPrefix(charset, "utf-7") || strings.HasPrefix(charset, "ucs"))
 }
 

@@ -159,6 +159,8 @@ var Table = []Field{
 	{Path: "prompt_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them, and they are unpickled", Source: "CVE-2025-62164"},
 	{Path: "input_embeds", Do: Refuse, Why: "vectors in place of a prompt: nothing counts them", Source: "SGLang python/sglang/srt/managers/io_struct.py"},
 	{Path: "input_ids", Do: Refuse, Why: "is read in place of the prompt that is counted", Source: "SGLang python/sglang/srt/entrypoints/openai/protocol.py"},
+	{Path: "prompt_token_ids", Do: Refuse, Why: "is read in place of the prompt that is counted", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
+	{Path: "prompt_token_ids_b64", Do: Refuse, Why: "is read in place of the prompt that is counted", Source: "TensorRT-LLM tensorrt_llm/serve/openai_protocol.py"},
 	{Path: "previous_input_messages", Do: Refuse, Why: "is read before the prompt that is counted", Source: "vLLM vllm/entrypoints/openai/responses/protocol.py"},
 	{Path: "previous_response", Do: Refuse, Why: "is read before the prompt that is counted, from a code that nothing counts", Source: "vLLM vllm/entrypoints/openai/responses/protocol.py"},
 	{Path: "prompt", Dialects: []string{"openai", "anthropic"}, Do: Refuse, Why: "is a second prompt, and only one of two is counted", Source: "vLLM: /tokenize takes a prompt or messages"},
