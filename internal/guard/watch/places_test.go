@@ -107,3 +107,35 @@ func TestAlternativesByRank(t *testing.T) {
 		leaked(t, w, out, stopped, words)
 	}
 }
+
+// What an audit cannot put together it says once, and its memory has an end; and
+// a document of many lists is none of that.
+func TestManyPlacesWithoutHolding(t *testing.T) {
+	var b, names strings.Builder
+	for i := range 12 {
+		for k := range 70 {
+			b.WriteString(chosen(k, " it", 20))
+		}
+		fmt.Fprintf(&names, "data: {\"choices\":[{\"index\":0,\"delta\":{")
+		for k := range 20_000 {
+			fmt.Fprintf(&names, `"n%d":"x",`, 20_000*i+k)
+		}
+		names.WriteString("\"content\":\"x\"}}]}\n\n")
+	}
+	for name, stream := range map[string]string{"choices": b.String(), "names": names.String()} {
+		w := New(Options{Dialect: "openai", Stream: true, Coders: strict(testCoder(1)).o.Coders})
+		if out, stopped := send(w, stream, 8192); stopped || out != stream || len(w.findings) != 1 || w.findings[0].Kind != Unseen {
+			t.Errorf("%s: stopped %v, %+v", name, stopped, w.Findings())
+		}
+		w = New(Options{Dialect: "openai", Stream: true, Coders: w.o.Coders})
+		w.Write([]byte(stream))
+		if len(w.lost) > maxLost || len(w.order) > maxStrands+8 {
+			t.Errorf("%s: %d strands, %d places without one", name, len(w.order), len(w.lost))
+		}
+	}
+	w := New(Options{Dialect: "openai", Strict: true, Coders: strict(testCoder(1)).o.Coders})
+	doc := `{"choices":[{"index":0,"message":{"arguments":{"rows":[` + strings.Repeat(`"x",`, 200_000) + `""]}}}]}`
+	if out, stopped := send(w, doc, 8192); stopped || out != doc {
+		t.Errorf("a document: stopped %v, %+v", stopped, w.Findings())
+	}
+}

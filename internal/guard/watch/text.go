@@ -107,6 +107,9 @@ func (w *Watch) begun(place uint64, c Channel) *strand {
 // that grows never do again, and items of lists, most of which come once. It
 // reports whether there were any.
 func (w *Watch) makeRoom() bool {
+	if w.full == w.event {
+		return false // nothing has become idle since
+	}
 	n := 0
 	for i, s := range w.order {
 		if s.seen >= w.event-idleEvents && !s.once || s.waiting || s == w.form.strand {
@@ -118,25 +121,31 @@ func (w *Watch) makeRoom() bool {
 		delete(w.places, w.keys[i])
 	}
 	room := n < len(w.order)
+	if !room {
+		w.full = w.event
+	}
 	clear(w.order[n:])
 	w.order, w.keys, w.guess = w.order[:n], w.keys[:n], n
 	return room
 }
 
-// lose notes that what comes at a place, or has come there, is in no strand.
+// lose notes that what comes at a place, or has come there, is in no strand. A
+// document has no more places than it may have texts, a stream has no end.
 func (w *Watch) lose(place uint64) {
-	if w.lost == nil {
+	switch {
+	case w.o.Stream && len(w.lost) >= maxLost:
+		w.crowded()
+		return
+	case w.lost == nil:
 		w.lost = map[uint64]bool{}
 	}
-	if w.lost[place] = true; len(w.lost) > maxLost {
-		w.crowded()
-	}
+	w.lost[place] = true
 }
 
 // crowded says that a text goes on of which the beginning is in no strand.
 func (w *Watch) crowded() {
 	w.add(Finding{Kind: Unseen, Channel: Raw, Stops: true,
-		Explain: fmt.Sprintf("the answer has texts at more than %d places that take turns, and what goes on at one cannot be put together", len(w.order))})
+		Explain: fmt.Sprintf("the answer has texts at more than %d places that take turns, and what goes on at one cannot be put together", maxStrands)})
 }
 
 // enough takes a piece of a strand that has no scanners yet, and returns what

@@ -103,6 +103,7 @@ type Watch struct {
 	plain    []byte             // a text without its escapes
 	spaced   []byte             // a text with a blank behind it
 	lost     map[uint64]bool    // places whose texts are in no strand
+	full     int64              // event in which no strand could make room for another
 	firsts   map[uint64]*strand // the first strand at each place but for its index
 	aside    []byte             // comments that overtake what is held
 	overtook bool               // the unit before did
