@@ -23,9 +23,13 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 	exchanges, again := r.without(c.Exchanges)
 	j.Unsure = repeatedOnly(c.Exchanges, again)
 	controlled := slices.ContainsFunc(c.Exchanges, func(e wire.Exchange) bool { return e.Arm == wire.ArmNull })
-	groups := groupsOf(exchanges)
+	groups, stock := groupsOf(exchanges), stockPhrases(c.run())
 	for _, g := range groups {
-		j.contaminated(g, len(groups), controlled)
+		own := slices.DeleteFunc(slices.Clone(g), func(e wire.Exchange) bool { return stock.has(&e) })
+		j.contaminated(own, len(groups), controlled)
+		if len(own) < len(g) {
+			j.stock(g, len(groups), len(g)-len(own))
+		}
 	}
 	return j
 }

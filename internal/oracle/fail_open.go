@@ -29,6 +29,12 @@ func judgeFailOpen(_ context.Context, c Case) Judgement {
 		// A shortened prompt loses its nonce, too, but was read as far as it goes.
 		if limit := overLimit(e, proven); why == "" && limit > 0 && b.truncated(e) == "" {
 			why = unread(e, limit, controls)
+			if why != "" && !silent(e) {
+				if doubt := mayForget(e, own(c.run()), exchanges, proven); doubt != "" {
+					j.Unsure = why + ", but " + doubt
+					continue
+				}
+			}
 		}
 		if why == "" {
 			continue
@@ -74,6 +80,47 @@ func unread(e *wire.Exchange, limit int, controls arm) string {
 			e.SentTokens, limit, controls.echoed, controls.echoed+controls.lost)
 	}
 	return ""
+}
+
+// mayForget says why a value that is missing from an answer may be the model's
+// fault, "" if it is not: it is missing from answers to much shorter ones, too, or
+// other prompts over a limit, about as long, were answered with theirs, so that
+// such prompts are read.
+func mayForget(e *wire.Exchange, all, exchanges []wire.Exchange, proven int) string {
+	if a := within(all, e.SentTokens/muchShorter); a.lost > 0 {
+		return fmt.Sprintf("so were %d of %d much shorter ones", a.lost, a.echoed+a.lost)
+	}
+	for i := range exchanges {
+		o := &exchanges[i]
+		if overLimit(o, proven) > 0 && o.Answer.Served() && o.Echoes(o.Asked) && longer(o, e, aboutAsLong) {
+			return fmt.Sprintf("one of %d was answered with its own: it may not be a limit, and the model forgets", o.SentTokens)
+		}
+	}
+	return ""
+}
+
+// aboutAsLong is from what part of its length on a prompt is as much over a limit
+// as another one.
+const aboutAsLong = 0.9
+
+// muchShorter is the part of its length up to which prompts are under the limit
+// that one may be over, whatever the limit is.
+const muchShorter = 2
+
+// within counts how prompts of so many tokens at most were answered, but for
+// those that were sent beside others.
+func within(exchanges []wire.Exchange, tokens int) (a arm) {
+	for i := range exchanges {
+		e := &exchanges[i]
+		switch {
+		case !e.Answer.Served() || e.Asked < 0 || e.Arm == wire.ArmLoad || e.SentTokens > tokens:
+		case e.Echoes(e.Asked):
+			a.echoed++
+		case e.EchoLost():
+			a.lost++
+		}
+	}
+	return a
 }
 
 // silent reports whether an answer ended for its length without a word.

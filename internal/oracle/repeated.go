@@ -10,7 +10,8 @@ import (
 )
 
 // Some targets give the first answer again to whoever sends a request id again,
-// whatever else the request asks for: clients that try again rely on it. Within
+// whatever else the request asks for: clients that try again rely on it. Others
+// keep answers for prompts that are much alike, and say so in a header. Within
 // a tenant that is a feature, and from outside cannot be told from a late answer
 // that has found the next request of its name; another tenant's answer is never one.
 
@@ -20,13 +21,13 @@ import (
 // nothing of their own is in it.
 func repeated(exchanges []wire.Exchange) map[int]*wire.Exchange {
 	named := map[[2]string][]*wire.Exchange{}
+	out := keptForTheirOwn(exchanges)
 	for i := range exchanges {
 		if e := &exchanges[i]; e.RequestID != "" && e.Answer != nil {
 			name := [2]string{e.Tenant, e.RequestID}
 			named[name] = append(named[name], e)
 		}
 	}
-	out := map[int]*wire.Exchange{}
 	for _, same := range named {
 		for _, e := range same {
 			for _, first := range same {
@@ -34,6 +35,27 @@ func repeated(exchanges []wire.Exchange) map[int]*wire.Exchange {
 				if first != e && repeats(e, first) && (out[e.Seq] == nil || first.Echoes(first.Asked)) {
 					out[e.Seq] = first
 				}
+			}
+		}
+	}
+	return out
+}
+
+// keptForTheirOwn maps exchanges that were answered with the whole answer to an
+// earlier one of the same tenant, where the target says in a header that it has
+// kept it: a cache that takes prompts for each other that are much alike.
+func keptForTheirOwn(exchanges []wire.Exchange) map[int]*wire.Exchange {
+	out := map[int]*wire.Exchange{}
+	for i := range exchanges {
+		e := &exchanges[i]
+		if !e.Answer.Served() || keptAnswer(e) == "" {
+			continue
+		}
+		for k := range exchanges {
+			first := &exchanges[k]
+			if first.Seq < e.Seq && first.Tenant == e.Tenant && first.Answer.Served() && repeats(e, first) {
+				out[e.Seq] = first
+				break
 			}
 		}
 	}
@@ -121,7 +143,7 @@ func repeatedOnly(exchanges []wire.Exchange, repeats int) string {
 	if repeats == 0 || keptApart(exchanges) {
 		return ""
 	}
-	return fmt.Sprintf("%d requests were answered with the answer to an earlier one of the same tenant and request id, as a target does that lets clients try again; no id was answered to two tenants, so nothing shows that it looks at the tenant, too", repeats)
+	return fmt.Sprintf("%d requests were answered with the answer to an earlier one of the same tenant and request id, or that the target says it has kept, as one does that lets clients try again or keeps answers; no id was answered to two tenants, so nothing shows that it looks at the tenant, too", repeats)
 }
 
 // oneName says of a finding between two tenants that their requests had one id.

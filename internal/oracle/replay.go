@@ -3,6 +3,8 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/stats"
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -15,7 +17,8 @@ import (
 func judgeReplay(_ context.Context, c Case) Judgement {
 	var j Judgement
 	var null, others pairs
-	bySeq := promptsOf(c.Exchanges).bySeq
+	bySeq, usual := promptsOf(c.Exchanges).bySeq, wordingsOf(c.Exchanges)
+	restyled := 0
 	for i := range c.Exchanges {
 		again := &c.Exchanges[i]
 		if again.Arm != wire.ArmNull && again.Arm != wire.ArmAgain || len(again.Holds) == 0 {
@@ -27,8 +30,15 @@ func judgeReplay(_ context.Context, c Case) Judgement {
 		case again.Arm == wire.ArmNull && first.Arm == wire.ArmNull:
 			null.add(first, again)
 		case again.Arm == wire.ArmAgain && first.Arm == wire.ArmFirst:
+			if usual.restyled(first, again) {
+				restyled++
+				continue
+			}
 			others.add(first, again)
 		}
+	}
+	if restyled > 0 {
+		j.Unsure = fmt.Sprintf("%d prompts were answered in other words after others' prompts, with the same value and in words in which other prompts were answered with nothing between: replicas that word answers otherwise do that", restyled)
 	}
 	if others.n == 0 || null.n == 0 {
 		return j
@@ -66,4 +76,40 @@ func (p *pairs) add(first, again *wire.Exchange) {
 	if !same || p.differ == 0 {
 		p.last = again
 	}
+}
+
+// wordings are the words around the values of answers before which nothing had
+// come since their prompt's first sending, and the groups that have them.
+type wordings map[string][]int
+
+func wordingsOf(exchanges []wire.Exchange) wordings {
+	w := wordings{}
+	for i := range exchanges {
+		e := &exchanges[i]
+		if e.Arm != wire.ArmNull && e.Arm != wire.ArmFirst {
+			continue
+		}
+		if words, ok := wording(e); ok {
+			w[words] = append(w[words], e.Group)
+		}
+	}
+	return w
+}
+
+// restyled reports whether two answers say the same value, and the second says it
+// in words that are usual: others of other groups were answered so.
+func (w wordings) restyled(first, again *wire.Exchange) bool {
+	was, ok := wording(first)
+	is, still := wording(again)
+	return ok && still && was != is && slices.ContainsFunc(w[is], func(group int) bool { return group != again.Group })
+}
+
+// wording is an answer without the value that it was asked for; ok is false if it
+// does not have it.
+func wording(e *wire.Exchange) (words string, ok bool) {
+	if !e.Answer.Served() || e.Asked < 0 || !e.Echoes(e.Asked) {
+		return "", false
+	}
+	said := strings.ToLower(e.Answer.Text(wire.Content) + "\x00" + e.Answer.Text(wire.Reasoning) + "\x00" + e.Answer.Text(wire.ToolCalls))
+	return strings.ReplaceAll(said, e.Nonces[e.Asked], "\x01"), true
 }

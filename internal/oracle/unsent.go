@@ -26,7 +26,7 @@ func (j *Judgement) unsent(c Case) (steady bool) {
 	var worst *wire.Exchange
 	none := map[string]int{} // by tenant: each may have a target of its own
 	nones, parts, whole := 0, 0, 0
-	head := commonHead(c.Exchanges)
+	heads := headsOf(c.Exchanges)
 	for i := range c.Exchanges {
 		e := &c.Exchanges[i]
 		if !fresh(e) || !e.SentExact || e.SentTokens < unsentLeast {
@@ -36,7 +36,7 @@ func (j *Judgement) unsent(c Case) (steady bool) {
 		case n <= noneCached:
 			nones++
 			none[e.Tenant]++
-		case n <= head+noneCached: // as of any other
+		case n <= heads.of(e.Tenant)+noneCached: // as of any other
 		case 10*n >= 9*e.SentTokens:
 			whole++
 		case 4*n >= e.SentTokens:
@@ -74,6 +74,42 @@ func sentBefore(exchanges []wire.Exchange) bool {
 func fresh(e *wire.Exchange) bool {
 	return e.Answer.Served() && e.Answer.Usage != nil && len(e.Holds) == 0 && e.Again == nil && e.Answer.Resent == 0
 }
+
+// heads are what is most often reported as cached of new prompts, of all and of
+// each tenant: what a target puts before prompts may be another for each.
+type heads struct {
+	all int
+	own map[string]int
+}
+
+func headsOf(exchanges []wire.Exchange) heads {
+	h := heads{commonHead(exchanges), map[string]int{}}
+	byTenant := map[string][]wire.Exchange{}
+	for _, e := range exchanges {
+		byTenant[e.Tenant] = append(byTenant[e.Tenant], e)
+	}
+	for tenant, own := range byTenant {
+		head, same, other := commonHead(own), 0, 0
+		for i := range own {
+			switch n := 0; {
+			case !fresh(&own[i]) || !own[i].SentExact:
+			default:
+				if n = ownCached(&own[i]); n == head && n > 0 {
+					same++
+				} else if n > noneCached {
+					other++
+				}
+			}
+		}
+		// A cache that takes prompts for each other does so at other lengths each time.
+		if same > other {
+			h.own[tenant] = head
+		}
+	}
+	return h
+}
+
+func (h heads) of(tenant string) int { return max(h.all, h.own[tenant]) }
 
 // commonHead is what is most often reported as cached of new prompts of which
 // something is, tokens: a target may put the same words before every prompt and

@@ -1,0 +1,63 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kvcanary/kvcanary/internal/stats"
+	"github.com/kvcanary/kvcanary/internal/wire"
+)
+
+// Stock phrases.
+//
+// Some services answer with a text of their own in place of the model's, and call
+// it a success: that they are busy, that a filter stopped the prompt. Under load
+// they do so more often, which says nothing of what the engine does with prompts.
+
+// stockWords is how many words a text has at least that is taken for one: a model
+// that finds no value says less, and the same each time.
+const stockWords = 6
+
+// phrases are texts that answer prompts which ask for different things.
+type phrases map[string]int
+
+func stockPhrases(exchanges []wire.Exchange) phrases {
+	asked := map[string]map[string]bool{}
+	for i := range exchanges {
+		e := &exchanges[i]
+		if !e.EchoLost() {
+			continue
+		}
+		text := strings.TrimSpace(e.Answer.Text(wire.Content))
+		if len(strings.Fields(text)) < stockWords {
+			continue
+		}
+		if asked[text] == nil {
+			asked[text] = map[string]bool{}
+		}
+		asked[text][e.Nonces[e.Asked]] = true
+	}
+	out := phrases{}
+	for text, values := range asked {
+		if len(values) > 1 {
+			out[text] = len(values)
+		}
+	}
+	return out
+}
+
+func (p phrases) has(e *wire.Exchange) bool {
+	return len(p) > 0 && e.EchoLost() && p[strings.TrimSpace(e.Answer.Text(wire.Content))] > 0
+}
+
+// stock says of a group that its answers differ by arm only for stock phrases, if
+// they do: a model that does not find a value may say so in the same words each
+// time, so such answers are not clean either.
+func (j *Judgement) stock(exchanges []wire.Exchange, groups, n int) {
+	tables, alone, beside, able := compared(exchanges)
+	if !able || alone.n() == 0 || beside.n() == 0 || stats.FisherStrata(tables)*float64(groups) > suspicious {
+		return
+	}
+	counted, _ := told(alone, beside)
+	j.Unsure = fmt.Sprintf("%s; %d of all these say the same words, whatever they were asked: the service may be busy, or filter, or the model may not have read its prompt", counted, n)
+}
