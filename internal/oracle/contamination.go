@@ -24,7 +24,12 @@ func judgeContamination(ctx context.Context, c Case) Judgement {
 	j.Unsure = repeatedOnly(c.Exchanges, again)
 	controlled := slices.ContainsFunc(c.Exchanges, func(e wire.Exchange) bool { return e.Arm == wire.ArmNull })
 	groups, stock := groupsOf(exchanges), stockPhrases(c.run())
+	bySeq := promptsOf(c.run()).bySeq
 	for _, g := range groups {
+		if sayAgain(g, bySeq) {
+			j.Unsure = "whenever a conversation goes on, the model says once more what it has answered before, and not the value that it is asked for: what else runs cannot be told from that"
+			continue
+		}
 		own := slices.DeleteFunc(slices.Clone(g), func(e wire.Exchange) bool { return stock.has(&e) })
 		j.contaminated(own, len(groups), controlled)
 		if len(own) < len(g) {

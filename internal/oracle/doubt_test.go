@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -16,7 +17,8 @@ func TestStockPhrasesAreNoContamination(t *testing.T) {
 		small bool
 	}{
 		"busy":            {"The service is busy right now. Please try again later.", false},
-		"of the prompt":   {"Something else, that only %d can have been told by somebody", true},
+		"with a number":   {"The service is busy right now. Please try again later. Request %d.", false},
+		"of the prompt":   {"Something else, that only %s can have been told by somebody", true},
 		"less than words": {"There is none.", true},
 	} {
 		w := newWorld(t)
@@ -29,6 +31,9 @@ func TestStockPhrasesAreNoContamination(t *testing.T) {
 				says(e, c.said)
 				if strings.Contains(c.said, "%d") {
 					says(e, fmt.Sprintf(c.said, i))
+				}
+				if strings.Contains(c.said, "%s") {
+					says(e, fmt.Sprintf(c.said, w.words(0, i, 0, 1)))
 				}
 			}
 		}
@@ -150,6 +155,64 @@ func TestHeadsOfTenants(t *testing.T) {
 		}
 		if found := len(w.judge("sharing").Findings) > 0; found != c.found {
 			t.Errorf("%s: found %v", name, found)
+		}
+	}
+}
+
+// A prompt that a gateway has sent upstream twice is reported as cached, by itself
+// among others and later than new ones. What several show, or time, is sharing.
+func TestPromptsThatAGatewaySentTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		cached [3]int
+		slower time.Duration
+		found  int
+	}{
+		"one, later":       {[3]int{0, 992, 0}, time.Second, 0},
+		"one, sooner":      {[3]int{0, 992, 0}, -time.Second / 2, 1},
+		"one, half of it":  {[3]int{0, 496, 0}, time.Second, 1},
+		"two, later":       {[3]int{992, 992, 0}, time.Second, 2},
+		"none of any kind": {[3]int{}, time.Second, 0},
+	} {
+		w := newWorld(t)
+		for i, n := range c.cached {
+			w.served(0, "content", "noted").Answer.Usage = &wire.Usage{Prompt: 1000}
+			planted := len(w.all) - 1
+			miss := w.served(1, "content", "noted")
+			miss.Arm, miss.Group, miss.Answer.Usage = wire.ArmMiss, i+1, &wire.Usage{Prompt: 1000}
+			hit := w.served(1, "content", "noted")
+			hit.Arm, hit.Group, hit.Holds, hit.Answer.Usage = wire.ArmHit, i+1, []int{planted}, &wire.Usage{Prompt: 1000, Cached: n}
+			if n > 0 {
+				hit.Answer.End = hit.Answer.End.Add(c.slower)
+			}
+		}
+		j := w.judge("sharing")
+		if len(j.Findings) != c.found {
+			t.Errorf("%s: %+v", name, j)
+		}
+		if lone := strings.Contains(j.Unsure, "sent it twice"); lone != (name == "one, later") {
+			t.Errorf("%s: unsure %q", name, j.Unsure)
+		}
+	}
+}
+
+// A model that says its last answer again whenever a conversation goes on does so
+// alone, too: nothing was asked of it alone that went on.
+func TestModelsThatSayTheirLastAnswerAgain(t *testing.T) {
+	for name, kept := range map[string]int{"always": 0, "once not": 1} {
+		w := newWorld(t)
+		for i := range 16 {
+			first := w.onArm(i%3, wire.ArmNull, 1, true)
+			first.Messages = 7
+			seq, said := first.Seq, first.Answer.Text(wire.Content)
+			e := w.onArm(i%3, wire.ArmLoad, 1, i < kept)
+			e.Holds, e.Messages = []int{seq}, 9
+			if i >= kept {
+				says(e, said)
+			}
+		}
+		j := w.judge("contamination")
+		if len(j.Tests) != kept || j.Unsure == "" {
+			t.Errorf("%s: %+v", name, j)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func judgeSharing(_ context.Context, c Case) Judgement {
 		}
 		j.Findings = append(j.Findings, f)
 	}
+	j.lone(arms)
 	if len(j.Findings) > 0 || len(arms.hit) == 0 {
 		return j
 	}
@@ -47,6 +48,29 @@ func judgeSharing(_ context.Context, c Case) Judgement {
 		j.timing(arms, bySeq)
 	}
 	return j
+}
+
+// mostlyCached is the part of a prompt, in tenths, that is cached of one which a
+// gateway has sent twice.
+const mostlyCached = 9
+
+// lone takes back what rests on one prompt of several that was reported as cached,
+// as good as whole, and was answered no sooner than a new one: a gateway that has
+// sent it upstream twice, the first time in vain, is reported the same, and takes
+// longer over it.
+func (j *Judgement) lone(a arms) {
+	if len(j.Findings) != 1 || len(a.hit) < 3 {
+		return
+	}
+	f := j.Findings[0]
+	i := slices.IndexFunc(a.hit, func(e *wire.Exchange) bool { return e.Seq == f.Exchange })
+	if i < 0 || 10*cachedOf(a.hit[i]) < mostlyCached*a.hit[i].SentTokens {
+		return
+	}
+	if miss := pairOf(a.hit[i], a.miss); miss == nil || waited(a.hit[i]) < waited(miss) {
+		return
+	}
+	j.Findings, j.Unsure = nil, f.Explain+"; but it was the only one of "+fmt.Sprint(len(a.hit))+", and no sooner answered than a new one: a gateway may have sent it twice"
 }
 
 // arms are the served exchanges of a comparison.

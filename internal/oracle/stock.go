@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/stats"
@@ -28,8 +29,8 @@ func stockPhrases(exchanges []wire.Exchange) phrases {
 		if !e.EchoLost() {
 			continue
 		}
-		text := strings.TrimSpace(e.Answer.Text(wire.Content))
-		if len(strings.Fields(text)) < stockWords {
+		text, ok := stockWording(e)
+		if !ok {
 			continue
 		}
 		if asked[text] == nil {
@@ -47,7 +48,18 @@ func stockPhrases(exchanges []wire.Exchange) phrases {
 }
 
 func (p phrases) has(e *wire.Exchange) bool {
-	return len(p) > 0 && e.EchoLost() && p[strings.TrimSpace(e.Answer.Text(wire.Content))] > 0
+	if len(p) == 0 || !e.EchoLost() {
+		return false
+	}
+	text, ok := stockWording(e)
+	return ok && p[text] > 0
+}
+
+// stockWording is what an answer says without the numbers and names in it, which
+// are others each time; ok is false if that is too little to go by.
+func stockWording(e *wire.Exchange) (text string, ok bool) {
+	words := slices.DeleteFunc(strings.Fields(e.Answer.Text(wire.Content)), func(w string) bool { return strings.ContainsAny(w, "0123456789") })
+	return strings.Join(words, " "), len(words) >= stockWords
 }
 
 // stock says of a group that its answers differ by arm only for stock phrases, if
@@ -60,4 +72,26 @@ func (j *Judgement) stock(exchanges []wire.Exchange, groups, n int) {
 	}
 	counted, _ := told(alone, beside)
 	j.Unsure = fmt.Sprintf("%s; %d of all these say the same words, whatever they were asked: the service may be busy, or filter, or the model may not have read its prompt", counted, n)
+}
+
+// sayAgain reports whether every conversation of a group that goes on past an
+// answer is answered with that answer: small models do so, whatever else runs.
+// Where any is answered with its value, the model does not.
+func sayAgain(exchanges []wire.Exchange, bySeq map[int]*wire.Exchange) bool {
+	again := 0
+	for i := range exchanges {
+		e := &exchanges[i]
+		if e.Arm != wire.ArmLoad || !e.Answer.Served() || e.Asked < 0 || e.Left {
+			continue
+		}
+		said := strings.TrimSpace(e.Answer.Text(wire.Content))
+		if said == "" || !e.EchoLost() || !slices.ContainsFunc(e.Holds, func(seq int) bool {
+			h := bySeq[seq]
+			return h != nil && h.Answer.Served() && h.Messages < e.Messages && strings.TrimSpace(h.Answer.Text(wire.Content)) == said
+		}) {
+			return false
+		}
+		again++
+	}
+	return again > 0
 }
