@@ -17,7 +17,7 @@ func TestStockPhrasesAreNoContamination(t *testing.T) {
 		small bool
 	}{
 		"busy":            {"The service is busy right now. Please try again later.", false},
-		"with a number":   {"The service is busy right now. Please try again later. Request %d.", false},
+		"a question":      {"Repeat the value of that code, nothing else. code alpha:", true},
 		"of the prompt":   {"Something else, that only %s can have been told by somebody", true},
 		"less than words": {"There is none.", true},
 	} {

@@ -55,11 +55,12 @@ func (p phrases) has(e *wire.Exchange) bool {
 	return ok && p[text] > 0
 }
 
-// stockWording is what an answer says without the numbers and names in it, which
-// are others each time; ok is false if that is too little to go by.
+// stockWording is what an answer says that ended by itself; ok is false if that
+// is too little to go by. A model that has lost its prompt goes on without end, or
+// says what questions have in common.
 func stockWording(e *wire.Exchange) (text string, ok bool) {
-	words := slices.DeleteFunc(strings.Fields(e.Answer.Text(wire.Content)), func(w string) bool { return strings.ContainsAny(w, "0123456789") })
-	return strings.Join(words, " "), len(words) >= stockWords
+	text = strings.TrimSpace(e.Answer.Text(wire.Content))
+	return text, e.Answer.EndedByItself() && len(strings.Fields(text)) >= stockWords && !strings.Contains(text, ":")
 }
 
 // stock says of a group that its answers differ by arm only for stock phrases, if
