@@ -78,10 +78,11 @@ func TestProcessorsStayWithinBounds(t *testing.T) {
 
 func TestProcessorsAreAllUsedAgainAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		used, there := []int(nil), 4
-		var waited atomic.Int64
+		var used []int
+		var there, waited atomic.Int64
+		there.Store(4)
 		p := &Processors{
-			All:    func() int { used = append(used, there); return there },
+			All:    func() int { used = append(used, int(there.Load())); return used[len(used)-1] },
 			Use:    func(n int) { used = append(used, n) },
 			Waited: func() time.Duration { return time.Duration(waited.Add(int64(10 * processorsLook))) },
 		}
@@ -89,9 +90,9 @@ func TestProcessorsAreAllUsedAgainAtTheEnd(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { p.run(ctx) })
 		time.Sleep(processorsLook + processorsLook/2)
-		there = 3 // the container has been given less meanwhile
+		there.Store(3) // the container has been given less meanwhile
 		time.Sleep(2 * processorsLook)
-		there = 6 // and more
+		there.Store(6) // and more
 		cancel()
 		running.Wait()
 		if want := []int{4, 1, 2, 3, 6}; !slices.Equal(used, want) {
