@@ -51,6 +51,7 @@ type labCmd struct {
 	Transport     string        `default:"tcp" placeholder:"T" help:"tcp runs the nodes as processes, pipe as parts of this one; shm is tcp with prefill writing straight into decode's memory. Default: ${default}."`
 	WriteLag      time.Duration `placeholder:"D" help:"With shm, or fault id_reuse:metadata_slot: how long one such write may take; they end in any order. Default: at once."`
 	PrefillRate   int           `placeholder:"N" help:"Tokens that prefill computes in a second at most, as a large model would. Default: as many as it can."`
+	DecodeRate    int           `placeholder:"N" help:"Tokens of each answer that decode computes in a second at most. Default: as many as it can."`
 	Restart       bool          `help:"Start a node that dies anew, in place of ending with it; requests under way end with an error."`
 	TimeLimit     time.Duration `placeholder:"D" help:"Answer 504 to a request that takes longer. Default: never."`
 	Tenant        []string      `sep:"none" placeholder:"NAME=ENVVAR" help:"A tenant, and the environment variable that holds its key; repeat for more. With none everybody is let in."`
@@ -212,7 +213,7 @@ func (c labCmd) sizes() error {
 func (c labCmd) config() lab.Config {
 	return lab.Config{
 		Context: c.Context, PrefillPool: c.PrefillPool, DecodePool: c.DecodePool, PageSize: c.PageSize,
-		PrefixCache: c.PrefixCache, Tier: c.Tier, PrefillRate: c.PrefillRate,
+		PrefixCache: c.PrefixCache, Tier: c.Tier, PrefillRate: c.PrefillRate, DecodeRate: c.DecodeRate,
 		Policy: c.Policy, Faults: c.Fault, Defences: c.Defence, AutoTruncate: c.Truncate, Trace: c.Trace,
 		OneSided: c.Transport == "shm", Lag: c.WriteLag, Restart: c.Restart, TimeLimit: c.TimeLimit, AnswerCache: c.AnswerCache, SlotCache: c.SlotCache,
 	}

@@ -31,6 +31,10 @@ type Config struct {
 	// a prompt takes as long as it would on an engine with a large model; 0 is as
 	// many as it can.
 	PrefillRate int
+	// DecodeRate is how many steps decode computes in a second at most, so that
+	// answers are under way at the same time, as a large model's are; 0 is as many
+	// as it can.
+	DecodeRate int
 	// AutoTruncate cuts a prompt that is too long, silently, instead of refusing it.
 	AutoTruncate bool
 	// Workers is how many goroutines each node computes with; 0 is one a processor.
@@ -107,7 +111,7 @@ func (c Config) setup() (node.Setup, error) {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag, PrefillRate: max(0, c.PrefillRate)}, nil
+	return node.Setup{Handoff: h, Also: on.Node, Prefix: reuse, SlotTokens: slots, Workers: workers, Trace: c.Trace, Lag: c.Lag, PrefillRate: max(0, c.PrefillRate), DecodeRate: max(0, c.DecodeRate)}, nil
 }
 
 // Sizes of the prefix cache where a fault needs one and no other is asked for,

@@ -23,6 +23,14 @@ const lag = 100 * time.Millisecond
 // able to leave while it does, as a large model's may.
 const prefillRate = 40_000
 
+// decodeRate is how many tokens of each answer decode computes in a second where a
+// fault needs several under way at once. A quiet machine would end one before the
+// next begins, as no large model does.
+const decodeRate = 8_000
+
+// abreastOnly are the faults that show only while answers are computed beside each other.
+var abreastOnly = []string{"dirty_slot:recurrent", "row_skew", "stream_desync:parser"}
+
 // timeLimit ends a request that a fault has made hang.
 const timeLimit = 20 * time.Second
 
@@ -108,6 +116,9 @@ func (o Options) config(c *cell) lab.Config {
 	}
 	if c.probe.Timed {
 		cfg.PrefillRate = prefillRate
+	}
+	if c.probe.Timed && slices.Contains(abreastOnly, c.fault) {
+		cfg.DecodeRate = decodeRate
 	}
 	if oneSided(c.fault) {
 		cfg.OneSided, cfg.Lag, cfg.Policy, cfg.PageSize = true, lag, "lifo", 64

@@ -47,6 +47,7 @@ type decode struct {
 	records *records       // with fault MetadataSlot
 	overdue overdue        // with DrainDeadline
 	owners  []handoff.Room // by page, while tables are audited
+	begins  time.Time      // when the next step may, with a DecodeRate
 	frame   *Frame         // what is being taken
 	renamed handoff.Room   // with fault IDReuse: a room whose next Forget is of the request before
 }
@@ -153,6 +154,19 @@ func (d *decode) do(a handoff.Action) {
 	}
 }
 
+// paced reports whether enough time has passed for another step.
+func (d *decode) paced(now time.Time) bool {
+	rate := d.setup.DecodeRate
+	if rate <= 0 || len(d.steps) == 0 {
+		return true
+	}
+	if now.Before(d.begins) {
+		return false
+	}
+	d.begins = now.Add(time.Second / time.Duration(rate))
+	return true
+}
+
 // verify compares the tags of a room's pages, and their checksum with the one
 // that has come with the metadata, as far as they are on.
 func (d *decode) verify(e handoff.Event) bool {
@@ -178,6 +192,9 @@ func (d *decode) owns(room handoff.Room, tokens int) bool {
 
 // work computes one token of every answer under way, as a batch of rows.
 func (d *decode) work() bool {
+	if !d.paced(time.Now()) {
+		return false
+	}
 	steps := map[handoff.Room]handoff.Event{}
 	d.rows.update(d.steps)
 	for _, s := range d.steps {
@@ -268,7 +285,17 @@ func (d *decode) met(Peer)    {}
 func (d *decode) lost()       { d.overdue = nil }
 func (d *decode) ready() bool { return false }
 
-func (d *decode) due(now time.Time) time.Duration { return d.overdue.wait(now) }
+func (d *decode) due(now time.Time) time.Duration {
+	wait := d.overdue.wait(now)
+	if d.setup.DecodeRate <= 0 || len(d.steps) == 0 {
+		return wait
+	}
+	step := max(0, d.begins.Sub(now))
+	if wait < 0 {
+		return step
+	}
+	return min(wait, step)
+}
 
 func (d *decode) send(now time.Time) {
 	for _, e := range d.overdue.take(now) {

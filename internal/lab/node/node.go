@@ -33,6 +33,9 @@ type Setup struct {
 	// PrefillRate is how many tokens of a prompt are computed in a second at most; 0
 	// is as many as can be.
 	PrefillRate int
+	// DecodeRate is how many steps decode computes in a second at most, each of a
+	// token for every answer under way; 0 is as many as can be.
+	DecodeRate int
 	// Lag is how long a one-sided write takes at most; how long each takes is
 	// drawn evenly, so that they end in any order.
 	Lag time.Duration

@@ -3,6 +3,8 @@ package node
 import (
 	"testing"
 	"time"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 )
 
 // A prompt at a rate is computed in turns of ten milliseconds, each at its time,
@@ -35,5 +37,32 @@ func TestPrefillKeepsItsRate(t *testing.T) {
 	p.setup.PrefillRate = 0
 	if !p.paced(&job{}, 1<<20, start) || p.turn() != chunk {
 		t.Error("without a rate a prompt waits")
+	}
+}
+
+// Decode at a rate begins no step before its time, and is woken for it.
+func TestDecodeKeepsItsRate(t *testing.T) {
+	d := &decode{node: &node{setup: Setup{DecodeRate: 1000}}}
+	start := time.Unix(1_000, 0)
+	if wait := d.due(start); !d.paced(start) || wait >= 0 {
+		t.Errorf("with nothing to do it is woken in %v", wait)
+	}
+	d.steps = []handoff.Event{{Kind: handoff.Stepped}}
+	for _, c := range []struct {
+		after time.Duration
+		ok    bool
+		wait  time.Duration
+	}{
+		{0, true, time.Millisecond}, {300 * time.Microsecond, false, 700 * time.Microsecond}, {time.Millisecond, true, time.Millisecond},
+		{5 * time.Millisecond, true, time.Millisecond},
+	} {
+		now := start.Add(c.after)
+		if ok, wait := d.paced(now), d.due(now); ok != c.ok || wait != c.wait {
+			t.Errorf("after %v: %v, next in %v, want %v and %v", c.after, ok, wait, c.ok, c.wait)
+		}
+	}
+	d.setup.DecodeRate = 0
+	if wait := d.due(start); !d.paced(start) || wait >= 0 {
+		t.Errorf("without a rate a step waits for %v", wait)
 	}
 }
