@@ -189,9 +189,12 @@ func TestDefencesLiveAgreeWithTheModel(t *testing.T) {
 		if rank(c.Verdict) > rank(want) {
 			t.Errorf("%s with %s: live it %s, and the model says that it %s", c.Fault, c.Defence, c.Verdict, want)
 		}
+		// Which of two owners writes and ends first decides what a tag of double_owner
+		// shows: a few trials need not meet the worst order.
+		ordered := c.Fault == "double_owner"
 		if sure := live.only(func(o *Cell) bool {
 			return o.Fault == c.Fault && o.Probe == c.Probe && o.Defence == NoDefence && o.Crossed == o.Trials
-		}); want == Misses && len(sure.Cells) == 1 && c.Verdict != Misses {
+		}); want == Misses && !ordered && len(sure.Cells) == 1 && c.Verdict != Misses {
 			t.Errorf("%s with %s: live it %s, and the model says that it misses what is found every time without", c.Fault, c.Defence, c.Verdict)
 		}
 	}

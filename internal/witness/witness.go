@@ -158,7 +158,9 @@ func (c *Client) ask(ctx context.Context, log *receipt.Log, checkpoint *receipt.
 	if seen, err := log.Seen(w.Key); err == nil && seen != nil && seen.Tree.N <= checkpoint.Tree.N {
 		old = seen.Tree.N
 	}
-	for range 3 {
+	// Others who write to the log have it cosigned meanwhile, so that a witness may
+	// have seen more each time; what has seen less again and again is none.
+	for less := 0; less < 3; {
 		line, size, err := c.post(ctx, log, checkpoint, w, old)
 		if !errors.Is(err, errSize) {
 			return answer{line, err}
@@ -173,6 +175,9 @@ func (c *Client) ask(ctx context.Context, log *receipt.Log, checkpoint *receipt.
 				return answer{err: errOutrun}
 			}
 			return answer{err: fmt.Errorf("it has seen %d entries and the log here has %d: %w", size, checkpoint.Tree.N, ErrCut)}
+		}
+		if size < old {
+			less++
 		}
 		old = size
 	}
