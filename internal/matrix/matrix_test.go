@@ -254,3 +254,25 @@ func pick(t *testing.T, names ...string) []Probe {
 	}
 	return out
 }
+
+// Faults that show only in answers beside each other are tried on an engine whose
+// answers take their time, where a protocol asks for several at once.
+func TestAnswersTakeTheirTimeWhereAFaultNeedsIt(t *testing.T) {
+	for _, fault := range abreastOnly {
+		if !slices.Contains(Faults(), fault) {
+			t.Errorf("%s is no fault", fault)
+		}
+	}
+	for _, c := range []struct {
+		fault, probe string
+		want         int
+	}{
+		{"dirty_slot:recurrent", "interleave", decodeRate}, {"row_skew", "churn", decodeRate}, {"stream_desync:parser", "interleave", decodeRate},
+		{"dirty_slot:recurrent", "replay", 0}, {"dirty_slot:lru", "interleave", 0}, {NoFault, "churn", 0},
+	} {
+		i := slices.IndexFunc(Probes(), func(p Probe) bool { return p.Name == c.probe })
+		if got := (Options{}).config(&cell{fault: c.fault, probe: Probes()[i]}).DecodeRate; got != c.want {
+			t.Errorf("%s under %s: %d steps a second, want %d", c.fault, c.probe, got, c.want)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kvcanary/kvcanary/internal/stats"
@@ -73,26 +72,4 @@ func (j *Judgement) stock(exchanges []wire.Exchange, groups, n int) {
 	}
 	counted, _ := told(alone, beside)
 	j.Unsure = fmt.Sprintf("%s; %d of all these say the same words, whatever they were asked: the service may be busy, or filter, or the model may not have read its prompt", counted, n)
-}
-
-// sayAgain reports whether every conversation of a group that goes on past an
-// answer is answered with that answer: small models do so, whatever else runs.
-// Where any is answered with its value, the model does not.
-func sayAgain(exchanges []wire.Exchange, bySeq map[int]*wire.Exchange) bool {
-	again := 0
-	for i := range exchanges {
-		e := &exchanges[i]
-		if e.Arm != wire.ArmLoad || !e.Answer.Served() || e.Asked < 0 || e.Left {
-			continue
-		}
-		said := strings.TrimSpace(e.Answer.Text(wire.Content))
-		if said == "" || !e.EchoLost() || !slices.ContainsFunc(e.Holds, func(seq int) bool {
-			h := bySeq[seq]
-			return h != nil && h.Answer.Served() && h.Messages < e.Messages && strings.TrimSpace(h.Answer.Text(wire.Content)) == said
-		}) {
-			return false
-		}
-		again++
-	}
-	return again > 0
 }

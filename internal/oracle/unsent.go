@@ -91,14 +91,14 @@ func headsOf(exchanges []wire.Exchange) heads {
 	for tenant, own := range byTenant {
 		head, same, other := commonHead(own), 0, 0
 		for i := range own {
-			switch n := 0; {
-			case !fresh(&own[i]) || !own[i].SentExact:
-			default:
-				if n = ownCached(&own[i]); n == head && n > 0 {
-					same++
-				} else if n > noneCached {
-					other++
-				}
+			if !fresh(&own[i]) || !own[i].SentExact {
+				continue
+			}
+			switch n := ownCached(&own[i]); {
+			case n == head && n > 0:
+				same++
+			case n > noneCached:
+				other++
 			}
 		}
 		// A cache that takes prompts for each other does so at other lengths each time.

@@ -300,6 +300,29 @@ func TestWitnessFindsCutsAndForks(t *testing.T) {
 	}
 }
 
+// A witness that has seen more each time it is asked, since others write to the
+// log, is asked for as long as the log is longer than what it has seen.
+func TestWitnessIsAskedWhileTheLogGrows(t *testing.T) {
+	k := logKey(t, "log.example")
+	l := openLog(t, t.TempDir(), k)
+	for n := range 8 {
+		grow(t, l, k, fmt.Sprint(n))
+	}
+	stub, _ := honest(t, "w.example", k)
+	seen := 0
+	asked := at(t, "w.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seen++; seen > 6 {
+			stub.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+		fmt.Fprintln(w, seen)
+	}))
+	if got, all, err := client(t, asked).Cosign(t.Context(), l); err != nil || len(got.Cosigned) != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // Many who write to one log have all they seal cosigned, and the witness sees
 // one log.
 func TestManyWritersOneWitness(t *testing.T) {
