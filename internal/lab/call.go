@@ -59,18 +59,18 @@ func (c *call) take() (tokens []byte, cached int, last *Event) {
 // deliver moves events to the client until the last one and closes the
 // channel. It reports whether the client was there to the end: false means
 // that ctx ended first. Once closing is closed a client that does not keep up
-// is not waited for and gets an error as its last event.
-func (c *call) deliver(ctx context.Context, closing <-chan struct{}) bool {
+// is not waited for and gets an error as its last event: why the engine ends.
+func (c *call) deliver(ctx context.Context, closing <-chan struct{}, why func() *Error) bool {
 	defer close(c.out)
 	for {
 		tokens, cached, last := c.take()
 		for _, t := range tokens {
-			if !c.send(ctx, closing, Event{Token: t, Cached: cached}) {
+			if !c.send(ctx, closing, why, Event{Token: t, Cached: cached}) {
 				return ctx.Err() == nil
 			}
 		}
 		if last != nil {
-			c.send(ctx, closing, *last)
+			c.send(ctx, closing, why, *last)
 			return true
 		}
 		select {
@@ -84,7 +84,7 @@ func (c *call) deliver(ctx context.Context, closing <-chan struct{}) bool {
 
 // send waits until the client takes an event. If it will not, the error that
 // ends the answer takes the place of what the client has not read.
-func (c *call) send(ctx context.Context, closing <-chan struct{}, e Event) bool {
+func (c *call) send(ctx context.Context, closing <-chan struct{}, why func() *Error, e Event) bool {
 	select {
 	case c.out <- e:
 		return true
@@ -96,7 +96,7 @@ func (c *call) send(ctx context.Context, closing <-chan struct{}, e Event) bool 
 	case <-ctx.Done():
 		c.force(clientGone)
 	case <-closing:
-		c.force(errorOf(handoff.Refusal{Reason: handoff.Closing}))
+		c.force(why())
 	}
 	return false
 }

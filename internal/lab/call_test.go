@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+
+	"github.com/kvcanary/kvcanary/internal/lab/handoff"
 )
 
 func tokens(c *call, n int) {
@@ -15,7 +17,7 @@ func tokens(c *call, n int) {
 func TestCallKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCall()
-		go c.deliver(t.Context(), nil)
+		go c.deliver(t.Context(), nil, nil)
 		tokens(c, 1000)
 		c.put(Event{Done: &Done{Finish: "stop"}})
 		i := 0
@@ -46,7 +48,7 @@ func TestCallEndsWithoutItsClient(t *testing.T) {
 			defer cancel()
 			closing, there := make(chan struct{}), make(chan bool, 1)
 			c := newCall()
-			go func() { there <- c.deliver(ctx, closing) }()
+			go func() { there <- c.deliver(ctx, closing, func() *Error { return errorOf(lossOf(handoff.ToDecode)) }) }()
 			tokens(c, 1000)
 			synctest.Wait()
 			end(cancel, closing)
@@ -58,7 +60,11 @@ func TestCallEndsWithoutItsClient(t *testing.T) {
 			for last = range c.out {
 				n++
 			}
-			if last.Error == nil || n > cap(c.out) {
+			want := "decode node is gone"
+			if name == "client gone" {
+				want = clientGone.Message
+			}
+			if last.Error == nil || last.Error.Message != want || n > cap(c.out) {
 				t.Errorf("%s: %d events, the last is %+v", name, n, last)
 			}
 		})
@@ -69,7 +75,7 @@ func TestCallWaitsForItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newCall()
-		go c.deliver(ctx, nil)
+		go c.deliver(ctx, nil, nil)
 		synctest.Wait() // it waits for tokens now
 		cancel()
 		if e := <-c.out; e.Error == nil || e.Error.Status != 499 {

@@ -35,7 +35,7 @@ type Engine struct {
 	stop  func() error // ends the nodes, after the links are closed
 	keep  *keeper      // starts nodes that die anew; nil where the engine ends with them
 
-	closing chan struct{} // closed when Close begins or a node is lost
+	closing chan struct{} // closed when Close begins or a node is lost, once why is set
 	ended   chan struct{} // closed when all of the engine has ended
 	calls   sync.WaitGroup
 
@@ -139,7 +139,7 @@ func (e *Engine) open(ctx context.Context, c *call, r Request, name handoff.Room
 	e.act(r, actions)
 	e.calls.Go(func() {
 		defer e.limit(c)()
-		if !c.deliver(ctx, e.closing) {
+		if !c.deliver(ctx, e.closing, e.whyClosed) {
 			e.end(c, handoff.Cancel)
 		}
 	})
@@ -314,6 +314,13 @@ func (e *Engine) lose(why handoff.Reason, err error) {
 	e.why, e.err = handoff.Refusal{Reason: why}, err
 	e.step(handoff.Event{Kind: handoff.PeerLost, Refusal: e.why})
 	close(e.closing)
+}
+
+// whyClosed is what clients are told once closing is closed.
+func (e *Engine) whyClosed() *Error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errorOf(e.why)
 }
 
 // tell has the router know that a node is lost, or there again.

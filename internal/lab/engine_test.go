@@ -225,6 +225,21 @@ func TestCloseEndsRequests(t *testing.T) {
 	}
 }
 
+// A client that has not kept up hears why the engine ends, as the others do.
+func TestSlowClientHearsWhatIsLost(t *testing.T) {
+	e := startPipe(t, Small())
+	events := e.Submit(t.Context(), Request{Tokens: babble(rand.New(rand.NewPCG(1, 9))), MaxTokens: 2000})
+	eventually(t, "a queue of tokens", func() bool { return len(events) == cap(events) })
+	e.gone(handoff.ToDecode)
+	if got := collect(events); got.err == nil || got.err.Message != "decode node is gone" {
+		t.Errorf("got %+v", got.err)
+	}
+	if err := e.Wait(); err == nil {
+		t.Error("the engine ends as if it had been closed")
+	}
+	e.err = nil // Close shall not report it again
+}
+
 // What comes from a node that the router has no use for ends the engine, not the process.
 func TestEngineEndsOnNonsense(t *testing.T) {
 	e := startPipe(t, Small())

@@ -64,7 +64,7 @@ func (e *Engine) queue(ctx context.Context, c *call, r Request, name handoff.Roo
 			c.refuse(clientGone)
 			return
 		case <-e.closing:
-			c.refuse(errorOf(handoff.Refusal{Reason: handoff.Closing}))
+			c.refuse(e.whyClosed())
 			return
 		}
 	}
