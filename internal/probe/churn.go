@@ -31,8 +31,10 @@ const (
 	sweepTokens = 4096
 	sweeps      = 2
 	// moreChases make up at most for those that stayed and were refused for the
-	// traffic beside them.
-	moreChases = 16
+	// traffic beside them, and doubtfulChases follow where prompts were counted
+	// otherwise than in quiet: whoever gets the length of one that left gets its
+	// text in few cases.
+	moreChases, doubtfulChases = 16, 48
 	// leastLeft is how many have to go away before their end for anything to be tested.
 	leastLeft = 4
 )
@@ -40,12 +42,13 @@ const (
 type churn struct {
 	env Env
 	steps
-	sent  int
-	quiet tally
-	stay  tally
-	left  int
-	late  int // that were to leave and had their answer before
-	waits waits
+	sent   int
+	quiet  tally
+	stay   tally
+	left   int
+	late   int // that were to leave and had their answer before
+	waits  waits
+	counts counts
 }
 
 func newChurn(e Env) *churn {
@@ -72,9 +75,10 @@ func newChurn(e Env) *churn {
 	for i := range sweeps {
 		c.add(func() []Send { return c.sweep(i) })
 	}
-	for i := range moreChases {
+	for i := range doubtfulChases {
 		c.add(func() []Send {
-			if c.stay.crowded == 0 || c.stay.served >= c.want() {
+			missing := c.stay.crowded > 0 && c.stay.served < c.want()
+			if c.counts.off == 0 && (!missing || i >= moreChases) {
 				return nil
 			}
 			return c.chase(firstChases + i)
@@ -158,8 +162,10 @@ func (c *churn) Next(done []wire.Exchange) []Send {
 		case e.Arm == wire.ArmNull:
 			c.quiet.count(e)
 			c.waits.learn(e)
+			c.counts.learn(e)
 		case e.Arm == wire.ArmLoad:
 			c.stay.count(e)
+			c.counts.hold(e)
 		case e.Answer.Served():
 			c.late++
 		}
