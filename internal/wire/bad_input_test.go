@@ -515,7 +515,7 @@ func TestSwitchingProtocolsIsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a := c.Do(ctx, prompt("hi"))
 	if a.Failure == nil || a.Failure.Kind != FailedNotAPI {
