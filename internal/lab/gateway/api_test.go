@@ -71,14 +71,18 @@ func post(t *testing.T, url, tenant, prompt, more string, until int) string {
 }
 
 // A client that hangs up in the middle of its stream leaves the rest of its
-// answer to the next one, of whichever tenant.
+// answer to the next one, of whichever tenant. Decode takes its time, so that the
+// hang-up is noticed before the answer has ended, however busy the machine is.
 func TestOffByOneOverHTTP(t *testing.T) {
 	for defence, leaks := range map[string]bool{"": true, "poison_conns": false} {
-		url := overHTTP(t, start(t, with("stream_desync:off_by_one", defence)))
+		url := overHTTP(t, start(t, func(c *lab.Config) {
+			with("stream_desync:off_by_one", defence)(c)
+			c.DecodeRate = 4000
+		}))
 		rng := rand.New(rand.NewPCG(1, 11))
 		leaked := false
-		// When a hang-up is noticed is the scheduler's to say: it goes on until a
-		// leak that has to come has come.
+		// Whether it is noticed before the next request comes is the scheduler's to
+		// say: this goes on until a leak that has to come has come.
 		for i := 0; i < 8 || leaks && !leaked && i < 80; i++ {
 			a, b := phrase(rng, 19)+" ", phrase(rng, 19)+" "
 			post(t, url, "a", strings.Repeat(a, 10), `,"temperature":0,"stream":true`, 200)
