@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kvcanary/kvcanary/internal/oracle"
 	"github.com/kvcanary/kvcanary/internal/probe"
@@ -102,7 +103,8 @@ func findDropping(t *testing.T, limit int) {
 }
 
 // small is a server whose cache holds less than its window: it says so with
-// status 500, of a long prompt, and of any while others are under way.
+// status 500, of a long prompt, and of any while others are under way. Prompts
+// take their time, so that there is one to leave in.
 type small struct {
 	pool, window int
 	busy         chan struct{}
@@ -117,6 +119,11 @@ func (s small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, n := c.text()
 	if r.URL.Path == "/tokenize" {
 		fmt.Fprintf(w, `{"count":%d,"max_model_len":%d}`, n, s.window)
+		return
+	}
+	select {
+	case <-time.After(time.Duration(n) * 10 * time.Microsecond):
+	case <-r.Context().Done():
 		return
 	}
 	select {

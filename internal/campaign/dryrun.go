@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
 )
@@ -14,6 +15,8 @@ type Forecast struct {
 	Sends            []PlannedSend `json:"sends"`
 	PromptTokens     int           `json:"prompt_tokens"`
 	CompletionTokens int           `json:"completion_tokens"` // the most that is asked for
+	// More says of protocols what may follow on these sends, and when.
+	More []string `json:"more,omitempty"`
 	// Stopped says which budget ends the campaign early, "" if none does.
 	Stopped string `json:"stopped,omitempty"`
 }
@@ -48,6 +51,12 @@ func (r *runner) forecast() *Forecast {
 		out.PromptTokens += e.SentTokens
 		if e.Answer.Served() {
 			out.CompletionTokens += e.MaxTokens
+		}
+	}
+	for _, p := range r.cfg.Protocols {
+		began := slices.ContainsFunc(r.result.Protocols, func(q ProtocolResult) bool { return q.Name == p.Name })
+		if p.More != "" && began {
+			out.More = append(out.More, p.Name+": "+p.More)
 		}
 	}
 	out.Stopped = r.overdrawn

@@ -106,7 +106,7 @@ func origin(e *wire.Exchange) int {
 func (r *runner) affords(done []wire.Exchange, at []int, want int) bool {
 	need := 0
 	for _, i := range at {
-		need += int(float64(done[i].SentTokens)*(1+estimateSlack)) + slackTokens + want
+		need += atMost(done[i].SentTokens) + want
 	}
 	_, requests := r.budget.used()
 	left, most := r.budget.left(), r.cfg.Budget.Requests

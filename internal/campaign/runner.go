@@ -40,8 +40,9 @@ type runner struct {
 	overdrawn string         // which budget an exchange did not fit into, "" while all do
 	found     probe.Found
 	tests     []test
-	room      room // what answers need
-	usable    bool // the target has answered or refused something as an API does
+	room      room             // what answers need
+	rest      map[string]price // what the protocols behind each need, as far as it was asked for
+	usable    bool             // the target has answered or refused something as an API does
 	result    *Result
 
 	mu       sync.Mutex
@@ -138,6 +139,10 @@ func (r *runner) protocol(ctx context.Context, p probe.Protocol) *TargetError {
 		sends := plan.Next(done)
 		if len(sends) == 0 {
 			break
+		}
+		if sends[0].Spare && !r.spares(p.Name, sends) {
+			done, why = nil, r.stopped(ctx)
+			continue
 		}
 		done, why = r.batch(ctx, p.Name, sends)
 		if targetErr = r.unusable(done); targetErr != nil {

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kvcanary/kvcanary/internal/wire"
@@ -81,7 +82,12 @@ func (b *books) unknown(e *wire.Exchange) bool {
 // lack of which that is so, or it was answered with its value all the same and
 // nothing else shows that anything was cut.
 func (b *books) doubtful(e *wire.Exchange) string {
+	used, _ := e.Used()
 	switch {
+	case b.line.Doubles():
+		return "all counts are powers of two"
+	case used < leastEchoing && e.Echoes(e.Asked):
+		return "it was answered with the value that it asks for, which takes more"
 	case b.passedOver(e):
 		return "longer ones lack none"
 	case slices.ContainsFunc(b.short[e.Tenant], func(f *wire.Exchange) bool {
@@ -118,6 +124,9 @@ func tally(byTenant map[string][]*wire.Exchange) (a arm) {
 }
 
 const (
+	// leastEchoing is how many tokens a prompt has at least that states a value and
+	// asks for it: a value alone has eleven characters that are no words.
+	leastEchoing = 12
 	// clearlyLonger is by how much prompts must differ in length to be told apart,
 	// whatever their answers may have been allowed.
 	clearlyLonger = 1.1
@@ -141,19 +150,41 @@ func (b *books) passedOver(e *wire.Exchange) bool {
 
 // cutToOne reports whether so much was counted of a prompt as of others of its
 // tenant that lack tokens, too, and are longer or shorter, and of none of them
-// much more.
+// much more. Where each of those was answered with its value, none of the values
+// may have stood where nothing was kept, nor much more have been counted of a
+// shorter one.
 func (b *books) cutToOne(e *wire.Exchange) bool {
 	used, _ := e.Used()
-	cut := false
+	cut, lost, shortest := false, e.EchoLost(), e
 	for _, h := range b.short[e.Tenant] {
 		kept, _ := h.Used()
 		if float64(kept) >= moreKept*float64(used) {
 			return false
 		}
-		same := float64(kept-used) <= sameLength*float64(used) && float64(used-kept) <= sameLength*float64(used)
-		cut = cut || same && (longer(h, e, otherLength) || longer(e, h, otherLength))
+		switch {
+		case math.Abs(float64(kept-used)) > sameLength*float64(used):
+			continue
+		case readInTheMiddle(h):
+			return false
+		}
+		cut = cut || longer(h, e, otherLength) || longer(e, h, otherLength)
+		lost = lost || h.EchoLost()
+		if longer(shortest, h, 1) {
+			shortest = h
+		}
 	}
-	return cut
+	return cut && (lost || !slices.ContainsFunc(b.full[e.Tenant], func(g *wire.Exchange) bool {
+		n, _ := g.Used()
+		return longer(shortest, g, 1) && float64(n) >= moreKept*float64(used)
+	}))
+}
+
+// readInTheMiddle reports whether a prompt was answered with the value in its
+// middle, of which neither its head nor its tail reaches to if no more was kept
+// than was counted.
+func readInTheMiddle(e *wire.Exchange) bool {
+	used, _ := e.Used()
+	return e.Asked == 1 && e.Echoes(1) && 3*used < e.SentTokens
 }
 
 // alike reports whether a prompt lacks no more than another one: as many tokens,

@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"math/bits"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestCountsThatVaryAreNoTruncation(t *testing.T) {
 		exact := rapid.Bool().Draw(t, "exact")
 		by := rapid.IntRange(33, 2000).Draw(t, "by")
 		rare := rapid.IntRange(2, 20).Draw(t, "rare")
-		how := rapid.SampledFrom([]string{"comes and goes", "by tenant", "another tokenizer", "multiples", "ends"}).Draw(t, "how")
+		how := rapid.SampledFrom([]string{"comes and goes", "by tenant", "another tokenizer", "multiples", "powers of two", "one", "ends"}).Draw(t, "how")
 		n := rapid.IntRange(3, 40).Draw(t, "prompts")
 		for i := range n {
 			sent, tenant := rapid.IntRange(128, 6000).Draw(t, "sent"), i%3
@@ -38,12 +39,32 @@ func TestCountsThatVaryAreNoTruncation(t *testing.T) {
 				used = used * 8 / 10
 			case how == "multiples":
 				used = (used + 10 + 63) / 64 * 64
+			case how == "powers of two":
+				used = 1 << bits.Len(uint(used-1))
+			case how == "one" && now:
+				used = 1
 			}
 			w.asked(tenant, sent, used, exact, true)
 		}
 		w.expect(w.judge("truncation"))
 		w.expect(w.judge("fail_open"))
 	})
+}
+
+// A target that counts the last chunk of 512 tokens of a prompt reads it whole all
+// the same, as its answers show, even where it counts next to nothing.
+func TestCountsOfTheLastChunk(t *testing.T) {
+	w := newWorld(t)
+	for i, sent := range []int{320, 448, 384, 576, 1343, 2366, 1088, 2497, 2391, 4096, 2049, 320} {
+		w.asked(i%2, sent, (sent-1)%512+1, true, true)
+	}
+	for _, oracle := range []string{"fail_open", "truncation"} {
+		j := w.judge(oracle)
+		w.expect(j)
+		if j.Unsure == "" {
+			t.Errorf("%s is sure", oracle)
+		}
+	}
 }
 
 // What is cut from some length on is found all the same next to such counts, or

@@ -26,6 +26,10 @@ func judgeFailOpen(_ context.Context, c Case) Judgement {
 		if !b.mayBeHeld(e) {
 			why = collapsed(e, b.line)
 		}
+		if why != "" && e.Echoes(e.Asked) {
+			j.Unsure = fmt.Sprintf("the target counted next to nothing of a prompt of %d tokens and answered it with the value that it asks for: its counts do not tell what it reads", e.SentTokens)
+			continue
+		}
 		// A shortened prompt loses its nonce, too, but was read as far as it goes.
 		if limit := overLimit(e, proven); why == "" && limit > 0 && b.truncated(e) == "" {
 			why = unread(e, limit, controls)

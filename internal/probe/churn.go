@@ -13,6 +13,7 @@ func Churn() Protocol {
 	return Protocol{
 		Name:  "churn",
 		Does:  "aborts requests in prefill and in their answers, beside others that stay and must get their own text",
+		More:  fmt.Sprintf("up to %d exchanges more, where prompts beside others are counted otherwise than in quiet", doubtfulChases*(1+fewFollowers)),
 		Start: func(e Env) Plan { return newChurn(e) },
 	}
 }
@@ -77,11 +78,13 @@ func newChurn(e Env) *churn {
 	}
 	for i := range doubtfulChases {
 		c.add(func() []Send {
-			missing := c.stay.crowded > 0 && c.stay.served < c.want()
-			if c.counts.off == 0 && (!missing || i >= moreChases) {
-				return nil
+			switch {
+			case c.stay.crowded > 0 && c.stay.served < c.want() && i < moreChases:
+				return c.chase(firstChases + i)
+			case c.counts.others() > 0:
+				return spare(c.chase(firstChases + i))
 			}
-			return c.chase(firstChases + i)
+			return nil
 		})
 	}
 	return c
@@ -179,6 +182,8 @@ func (c *churn) Missing() string {
 		return fmt.Sprintf("%d of %d requests were answered while nothing else ran%s", c.quiet.served, quietAsks, c.quiet.why())
 	case c.stay.served < want:
 		return fmt.Sprintf("%d of %d requests that stayed were answered%s", c.stay.served, want, c.stay.why())
+	case c.counts.others() > 0:
+		return fmt.Sprintf("of the prompts beside others %d were counted otherwise than in quiet (%s), and nothing else shows that they were read as others': look at how the target counts", c.counts.others(), c.counts.first)
 	case c.left < leastLeft:
 		return fmt.Sprintf("%d requests were given up before their end, %d had their answer before: longer prompts are needed", c.left, c.late)
 	}

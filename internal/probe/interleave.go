@@ -14,6 +14,7 @@ func Interleave() Protocol {
 	return Protocol{
 		Name:  "interleave",
 		Does:  "reads many streams at once at different speeds; each must carry only its own text",
+		More:  fmt.Sprintf("up to %d exchanges more, where streams beside others lack their value more often than those alone", moreRounds*(alone+streams)),
 		Start: func(e Env) Plan { return newInterleave(e) },
 	}
 }

@@ -78,6 +78,9 @@ type Send struct {
 	// Behind has it wait until all before it in its batch are over, and follow at
 	// once: its prompt is ready by then.
 	Behind bool
+	// Spare has its batch left out where the campaign's budget has no more than
+	// what the protocols to come need. The plan is then told of no exchanges.
+	Spare bool
 }
 
 // Extra reports whether a send asks for what a target need not have, an
@@ -142,5 +145,6 @@ type Limiter interface{ Found() Found }
 type Protocol struct {
 	Name  string
 	Does  string // one sentence for --help
+	More  string // what may follow on a forecast, and when: "up to N exchanges more, where ..."; empty if nothing
 	Start func(Env) Plan
 }

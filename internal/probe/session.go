@@ -80,4 +80,12 @@ func (s *steps) next() []Send {
 	return nil
 }
 
+// spare marks a batch as one that may be left out.
+func spare(batch []Send) []Send {
+	for i := range batch {
+		batch[i].Spare = true
+	}
+	return batch
+}
+
 func (s *steps) add(step func() []Send) { *s = append(*s, step) }

@@ -17,6 +17,9 @@ func Plan(w io.Writer, f *campaign.Forecast) error {
 		fmt.Fprintf(&b, "%-10s %-10s %-24s %-12s %10s %8s\n", s.Protocol, s.Purpose, s.Label, prose.Printable(s.Tenant), prose.Thousands(s.Tokens), prose.Thousands(s.MaxTokens))
 	}
 	fmt.Fprintf(&b, "\n%s, about %s prompt tokens and at most %s answer tokens\n", prose.Plural(len(f.Sends), "exchange"), prose.Thousands(f.PromptTokens), prose.Thousands(f.CompletionTokens))
+	for _, more := range f.More {
+		paragraph(&b, "", more)
+	}
 	if f.Stopped != "" {
 		paragraph(&b, "", f.Stopped)
 	}

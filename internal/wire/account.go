@@ -124,6 +124,7 @@ type Baseline struct {
 	longish int
 	rate    float64 // most tokens reported per byte of a text
 	grain   int     // what all counts are a multiple of, tokens; 1 where they are not rounded
+	doubles bool    // all counts are powers of two
 	// tenants are the laws of those that have sent enough: what a target puts
 	// before a prompt may be another for each.
 	tenants map[string]tenantLaw
@@ -185,7 +186,7 @@ func NewBaseline(all []Exchange) Baseline {
 	a := points[0] // the shortest that was counted, if any was
 	line := Baseline{atSent: float64(a.sent), atUsed: float64(a.used), slope: float64(a.used) / float64(a.sent)}
 	line.text, line.longish = textLaw(texts)
-	line.shortest, line.rate, line.grain = a, rate, grainOf(counts)
+	line.shortest, line.rate, line.grain, line.doubles = a, rate, grainOf(counts), doubles(counts)
 	line.tenants = tenantLaws(byTenant)
 	for _, p := range points {
 		if line.shortest.longer(p) {
@@ -271,8 +272,8 @@ func (e *Exchange) ownText() bool {
 func (b Baseline) Expect(e *Exchange) (used float64, ok bool) {
 	learned := b.learned(e)
 	switch {
-	case e.ownText() && learned:
-		return b.lawOf(e).law.expect(e.SentBytes, e.Messages), true
+	case e.ownText() && learned: // whatever the law, no more to the byte than of any other
+		return min(b.lawOf(e).law.expect(e.SentBytes, e.Messages), b.rate*float64(e.SentBytes)), true
 	case b.slope < 0.2 && !learned:
 		return 0, false
 	case e.Again != nil: // what was reported of the prompt that it repeats, and the padding

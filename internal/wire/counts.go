@@ -1,5 +1,7 @@
 package wire
 
+import "math/bits"
+
 // tenantLaw is the law of one tenant's prompts.
 type tenantLaw struct {
 	law     law
@@ -86,4 +88,19 @@ func grainOf(points []point) int {
 		return 1
 	}
 	return grain
+}
+
+// Doubles reports whether a target counts in powers of two: prompts are padded to
+// the next one, and half of a count may be padding.
+func (b Baseline) Doubles() bool { return b.doubles }
+
+func doubles(points []point) bool {
+	seen := map[int]bool{}
+	for _, p := range points {
+		if bits.OnesCount(uint(p.used)) != 1 {
+			return false
+		}
+		seen[p.used] = true
+	}
+	return len(points) >= grainCounts && len(seen) >= 3
 }
