@@ -142,9 +142,24 @@ func run(s *session, args []string) int {
 		return exited
 	}
 	if err != nil {
-		return conclude(s, exitError{exitUsage, fmt.Errorf("%w (see kvcanary --help)", err)})
+		return conclude(s, exitError{exitUsage, fmt.Errorf("%w (see %s --help)", err, commandOf(err))})
 	}
 	return conclude(s, k.Run())
+}
+
+// commandOf is the command whose arguments could not be parsed.
+func commandOf(err error) string {
+	name := "kvcanary"
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) {
+		return name
+	}
+	for _, p := range parse.Context.Path {
+		if p.Command != nil {
+			name += " " + p.Command.Name
+		}
+	}
+	return name
 }
 
 // conclude prints err as one line and returns the exit code that it carries.

@@ -238,7 +238,7 @@ func (c *checker) end() error {
 	case len(c.clients) > 0:
 		return fmt.Errorf("%v: %d requests have neither an answer nor an error when the trace ends", I5, len(c.clients))
 	case !ended:
-		return errors.New("the trace is cut: its engine has not ended")
+		return errors.New("the trace is cut: its engine had not ended; end it (Ctrl-C) before its trace is checked")
 	case c.quiet() && (c.prefill.Pool().Used() > 0 || c.decode.Pool().Used() > 0):
 		return fmt.Errorf("%v: nothing more happens, and %d pages of prefill and %d of decode are not free", I8,
 			c.prefill.Pool().Used(), c.decode.Pool().Used())

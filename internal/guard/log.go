@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Log writes one line of a request that was refused, failed or showed
+// Log writes one line of a request that was refused, failed, given up or showed
 // something; what passed is a line only at debug level. No line holds text of a
 // prompt or an answer, a key, or what a client has named.
 func (r *Record) Log(l *slog.Logger) {
@@ -16,6 +16,8 @@ func (r *Record) Log(l *slog.Logger) {
 		level, message = slog.LevelWarn, "finding"
 	case len(r.Findings) > 0:
 		level, message = slog.LevelError, "finding"
+	case r.Code == codeGone:
+		level, message = slog.LevelInfo, "client left"
 	case r.Code != "" && r.Status >= 500:
 		level, message = slog.LevelError, "failed"
 	case r.Code != "":

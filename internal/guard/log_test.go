@@ -33,6 +33,7 @@ func TestOneLineForEachRequestThatIsNotPlain(t *testing.T) {
 		{"an engine's own refusal", Record{ID: "a", Status: 400}, nil},
 		{"refused", Record{ID: "a", Status: 400, Code: "prompt_too_long", Verdict: "refuse", CountedTokens: 12_000, LimitTokens: 10_640, Tenant: "alpha", Upstream: "glm", Total: time.Second, Blocked: time.Second},
 			map[string]any{"level": "WARN", "msg": "refused", "request": "a", "status": 400., "code": "prompt_too_long", "counted_tokens": 12_000., "limit_tokens": 10_640., "tenant": "alpha", "upstream": "glm", "own_seconds": 0., "seconds": 1.}},
+		{"client left", Record{Status: 200, Code: "client_gone"}, map[string]any{"level": "INFO", "msg": "client left", "status": 200.}},
 		{"failed", Record{Status: 502, Code: "upstream_failed", Trouble: "it broke off"}, map[string]any{"level": "ERROR", "msg": "failed", "trouble": "it broke off"}},
 		{"finding", Record{Status: 200, Code: "leak_stopped", Findings: []Finding{{Kind: "leak", Channel: "reasoning", From: "r/3", Words: 9, Explain: "nine words"}}},
 			map[string]any{"level": "ERROR", "msg": "finding", "kind": "leak", "channel": "reasoning", "from": "r/3", "words": 9., "explain": "nine words", "code": "leak_stopped"}},

@@ -270,7 +270,7 @@ func errorType(r *Record) string {
 	case r.Status >= 400:
 		return strconv.Itoa(r.Status)
 	case r.Status == 0:
-		return "client_gone"
+		return codeGone
 	}
 	return ""
 }

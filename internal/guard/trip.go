@@ -324,6 +324,9 @@ func (t *trip) linger() {
 	}
 }
 
+// codeGone is the code of a request whose client left.
+const codeGone = "client_gone"
+
 // shaped turns any error into one that can be shown.
 func (t *trip) shaped(err error) shape.Error {
 	var e shape.Error
@@ -333,7 +336,7 @@ func (t *trip) shaped(err error) shape.Error {
 	case errors.Is(err, errDrained):
 		return shape.Error{Status: http.StatusServiceUnavailable, Code: "draining", Message: "this guard is shutting down, and the answer took too long: try again"}
 	case errors.Is(err, errGone), errors.Is(err, context.Canceled):
-		return shape.Error{Status: 499, Code: "client_gone", Message: errGone.Error()}
+		return shape.Error{Status: 499, Code: codeGone, Message: errGone.Error()}
 	}
 	return shape.Error{Status: http.StatusInternalServerError, Code: "internal", Message: "internal error in the guard: tell its operator the request id"}
 }

@@ -11,7 +11,7 @@ var limits = map[string]string{
 	"id_reuse": "The next of a name has to come when the front of the engine has forgotten the first and the rest has not: within a transfer, or a step of an answer. In some of these " +
 		"cases fewer words cross than make a proof.",
 	"id_reuse:metadata_slot": "A record of another's transfer gives a prompt another's length, and another's text only where pages of that are still there: where prompts are counted as others are, churn looks on, " +
-		"and where the count alone shows it, the run is inconclusive: endpoints that mix nothing up count unsteadily too.",
+		"and where the count alone shows it, the run is inconclusive.",
 	"stale_source":            "The source has to be given to another prompt, and written, within the time of one transfer; how often that happens to the prober's own prompts depends on what else is served.",
 	"stream_desync":           "A reader has to take a buffer, or a parser, at the moment at which another still fills it.",
 	"early_publish:last_slot": "One slot of a page in a row of them is another's, and no text comes of it: only an answer that rests on that one token shows it, in a conversation that goes on.",

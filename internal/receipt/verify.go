@@ -99,7 +99,11 @@ func inOrder(all []Verified) {
 // verify checks one receipt of a directory.
 func verify(in fs.FS, kind string, a Against) Verified {
 	out := Verified{Name: kind, Index: -1}
-	problem := func(format string, a ...any) { out.Problems = append(out.Problems, fmt.Sprintf(format, a...)) }
+	problem := func(format string, a ...any) { // a subject is in the list of files, too
+		if p := fmt.Sprintf(format, a...); !slices.Contains(out.Problems, p) {
+			out.Problems = append(out.Problems, p)
+		}
+	}
 	name := Folder + "/" + kind
 	envelope, err := read(in, name+".dsse.json", maxEnvelope)
 	if err != nil {
