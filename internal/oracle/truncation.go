@@ -29,8 +29,8 @@ func judgeTruncation(_ context.Context, c Case) Judgement {
 			continue
 		}
 		if doubt := b.doubtful(e); doubt != "" {
-			used, _ := e.Used()
-			j.Unsure = fmt.Sprintf("the target counted %d tokens of a prompt of %d, fewer than of others like it, and %s: its counts do not tell whether prompts are shortened", used, e.SentTokens, doubt)
+			used, expect, _ := counted(e, b.line)
+			j.Unsure = fmt.Sprintf("the target counted %d tokens of a prompt of which %.0f were to be expected from others, and %s: its counts do not tell whether prompts are shortened", used, expect, doubt)
 			continue
 		}
 		j.Findings = append(j.Findings, Finding{
